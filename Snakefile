@@ -105,6 +105,7 @@ rule texts:
 rule models:
     input:
         KEPT,
+        CARD_MODELS,
 
 
 for study in STUDIES:

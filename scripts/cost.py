@@ -9,7 +9,9 @@ from normscope.command import parse
 from normscope.config import Config
 from normscope.cost.projection import jobs, once, read_reference
 from normscope.errors import run_script
+from normscope.paper import figures
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
 
 
 class Flags(Strict):
@@ -22,11 +24,18 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     reference = read_reference(flags.reference)
+    config = Config.model_validate_json(flags.config)
     planned = defaultdict(list)
-    for job in jobs(Config.model_validate_json(flags.config)):
+    for job in jobs(config):
         planned[job.rule].append(job)
-    for rule in sorted({rule for rule, *_ in reference.jobs} - planned.keys() - {"figures"}):
-        planned["one job each"].append(once(rule))
+    drawn = figures.drawn(figures.load(FOLDER, config.studies), config)
+    planned["figures"] = [once("figures") for _ in (*figures.OF_LEDGER, *drawn)]
+    if config.card:
+        for rule in ("card_figure", "card_page"):
+            planned[rule] = [once(rule) for _ in config.card.norm]
+    for rule in sorted({rule for rule, *_ in reference.jobs} - planned.keys()):
+        if config.card or not rule.startswith("card_"):
+            planned["one job each"].append(once(rule))
     print(f"Core-hours, projected from {reference.machine}:\n")
     print("| rule | jobs | core-hours |\n| --- | ---: | ---: |")
     planned["total"] = [job for of_rule in planned.values() for job in of_rule]

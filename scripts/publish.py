@@ -9,7 +9,7 @@ from pathlib import Path
 
 from normscope import __version__
 from normscope.command import parse
-from normscope.errors import run_script
+from normscope.errors import Explained, run_script
 from normscope.schema import Strict
 
 IGNORED = shutil.ignore_patterns(".snakemake*")  # Snakemake marks directories that jobs make
@@ -25,10 +25,9 @@ class Flags(Strict):
 
 def main() -> None:
     flags = parse(Flags)
-    if not (flags.source / "summary.md").is_file():
-        raise SystemExit(
-            f"error: {flags.source}/summary.md is missing: run snakemake --cores 4 first"
-        )
+    for name in ("summary.md", "plots", "metrics.json"):  # before anything is removed
+        if not (flags.source / name).exists():
+            raise Explained(f"{flags.source / name} is missing: run snakemake --cores 4 first")
     for folder in (flags.out, flags.metrics):
         shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(flags.source, flags.out, ignore=IGNORED)

@@ -46,8 +46,8 @@ class CustomArm(Strict):
     module: Annotated[str, Field(pattern=r"^[^:\r\n]+:[A-Za-z_]\w*$")] = Field(
         description="file.py:Class, found from the folder of the configuration file, or "
         "package.module:Class of an installed package. The class is called with d, in its first "
-        "argument without a default that options does not name, or in one that is named d, dim or "
-        "the like, and maps (..., d) to (..., d)"
+        "argument without a default that options does not name, or in one that is named d, "
+        "hidden_size or the like, and maps (..., d) to (..., d)"
     )
     label: Line | None = Field(default=None, description="in figures; by default its class")
     options: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(

@@ -131,7 +131,7 @@ def open_cells(raw: Mapping[str, Any]) -> Iterator[OpenCell]:
 def _pilot(raw: Any, losses: Losses) -> Pilot | None:
     """How rates are chosen; None if the configuration says it wrongly."""
     try:
-        return Pilot.model_validate({**raw.get("pilot", {}), "losses": losses})
+        return Pilot.model_validate({**(raw.get("pilot") or {}), "losses": losses})
     except (AttributeError, TypeError, ValidationError):
         return None
 

@@ -85,8 +85,10 @@ def test_prune_keeps_what_a_configuration_asks_for(clone: Project):
     before = entries(clone)
     config = (clone.root / "config.yaml").read_text()
     kept = {}
-    for seed in ("7", "8"):
+    for seed, card in {"7": "card: {norm: dyt, budget: demo}\n", "8": ""}.items():
         reseeded(clone, "1", seed)
+        with (clone.root / "config.yaml").open("a") as file:
+            file.write(card)
         clone.snakemake("models")
         kept[seed] = entries(clone) - before - set().union(*kept.values())
         assert kept[seed]

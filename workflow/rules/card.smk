@@ -4,10 +4,11 @@
 
 CARD = CONFIG.card
 CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
-
+CARD_MODELS = []
 
 if CARD is not None:
     CARD_TABLES = [f"results/card/tables/{name}.csv" for name in CARD.TABLES]
+    CARD_MODELS = [f"results/card/models/{name}/metrics.csv" for name in CARD.sweeps()]
     reported(CARD.check_free, Path("results/card"))
 
     rule card_train:
@@ -43,7 +44,7 @@ if CARD is not None:
             CORPUS,
             lambda wildcards: [
                 f"results/card/models/{wildcards.name}/{file}"
-                for file in ("models.safetensors", "config.json")
+                for file in CARD.PROBE_READS
             ],
         output:
             multiext(

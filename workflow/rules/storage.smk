@@ -41,7 +41,8 @@ def lay_out(store, studies):
     prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
     link("results", provider.object(f"{prefix}/results").local_path())
     if SHARED:
-        for folder in ["weights", *(f"{study}/checkpoints" for study in studies)]:
+        trained = [f"{study}/checkpoints" for study in (*studies, "card")]
+        for folder in ["weights", *trained]:
             link(f"results/{folder}", f"{SHARED}/{folder}")
     if is_uri(store):
         kept = os.path.abspath(f"{SHARED}/store" if SHARED else "store")

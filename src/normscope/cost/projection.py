@@ -91,17 +91,14 @@ def benchmarked(folder: Path, planned: Iterable[Job]) -> dict[Job, float]:
     """The CPU seconds of the jobs of a run that left a benchmark file.
 
     Args:
-        folder: with ``<rule>/<name>.tsv`` and, for jobs of fixed size, ``<rule>.tsv`` and
-            ``figures/<name>.tsv``.
-        planned: the jobs whose number or size depends on the configuration.
+        folder: with ``<rule>/<name>.tsv``, and ``<rule>.tsv`` of a job without a name.
+        planned: the jobs.
     """
-    paths = {job: folder / job.rule / f"{job.name}.tsv" for job in planned}
-    paths |= {once(path.stem): path for path in folder.glob("*.tsv")}
-    paths |= {Job("figures", path.stem, "", 1.0): path for path in folder.glob("figures/*.tsv")}
     times = {}
-    for job, path in paths.items():
+    for job in planned:
         try:
-            with path.open() as file:
+            name = f"{job.rule}/{job.name}" if job.name else job.rule
+            with (folder / f"{name}.tsv").open() as file:
                 times[job] = float(next(csv.DictReader(file, delimiter="\t"))["cpu_time"])
         except (StopIteration, KeyError, TypeError, ValueError, OSError):
             continue  # missing, or the job was killed

@@ -13,22 +13,30 @@ from normscope.studies.columns import PILOT
 from normscope.studies.pilot import Tuned
 
 
-def with_outcomes(models: pd.DataFrame, corpus: Path, texts: Mapping[str, str]) -> pd.DataFrame:
+def with_outcomes(
+    models: pd.DataFrame,
+    corpus: Path,
+    texts: Mapping[str, str],
+    eval_tokens: Mapping[str, int | None],
+) -> pd.DataFrame:
     """The models with ``capped_loss`` and ``failed``, each by the text that it learned.
 
     The alphabet of a text determines the loss of a uniform predictor, at which losses are capped.
-    Its character frequencies determine the loss above which a model failed.
+    Its character frequencies determine the loss above which a model failed, which is over the same
+    tokens as the losses.
 
     Args:
         models: one row per model, with protocol, val_loss and diverged_at.
         corpus: directory of the default text.
         texts: name of the text by protocol.
+        eval_tokens: of the validation split, from its start, by protocol; None is all.
     """
-    names, parts = models["protocol"].map(texts), []
-    for name, of_text in models.groupby(names, sort=False):
-        data = dataset.read(text_folder(corpus, str(name)))
-        unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
-        parts.append(with_outcome(of_text, data.vocab_size, unigram))
+    parts = []
+    for protocol, of_protocol in models.groupby("protocol", sort=False):
+        name = str(protocol)
+        data = dataset.read(text_folder(corpus, texts[name]))
+        unigram = unigram_loss(data.train, data.val[1 : eval_tokens[name]], data.vocab_size)
+        parts.append(with_outcome(of_protocol, data.vocab_size, unigram))
     return pd.concat(parts).sort_index()
 
 

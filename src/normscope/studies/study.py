@@ -162,6 +162,8 @@ class TrainedStudy(Study):
 class TransformerStudy(TrainedStudy):
     """A study that trains Transformers on texts."""
 
+    PROBE_READS: ClassVar = (*TrainedStudy.PROBE_READS, "metrics.csv")  # which says what diverged
+
     def context(self) -> int:
         return max(stack.model.block_size for stack in self.trainings().values())
 

@@ -14,7 +14,7 @@ from normscope.train.recipe import Stack, Training
 from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer
 
-FRESH = 2**32 - 1  # the seed of the batches, which no training has
+FRESH = 2**32 - 1  # the seed of the batches, which no training of this project has
 RATE = 0.1  # of the peak learning rate: that at which a training with nanoGPT's schedule ends
 
 

@@ -30,8 +30,7 @@ def train(
 
     Checkpoints are used only for the same seeds, recipe, runtime, code and data. The last ones are
     kept: if the outputs are lost before the workflow has stored them, they are written again
-    without training. If a stack exceeds the device's memory, its halves are trained one after the
-    other.
+    without training. If a stack exceeds the device's memory, its halves are trained in turn.
 
     Args:
         flags: of the script.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from normscope.io.stored import damaged, read
+from normscope.io.stored import damaged, metrics, read
 from normscope.nn.model import Transformer
 from normscope.train.recipe import Stack
 from normscope.train.weights import load
@@ -29,3 +29,14 @@ def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
     if list(models) != sorted(stack.seeds):
         raise damaged(weights, f"it holds seeds {[*models]}, its config.json {stack.seeds}")
     return stack, models
+
+
+def sound(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
+    """The same without the models that diverged, of which nothing can be measured.
+
+    Raises:
+        Damaged: As ``transformers``, or metrics.csv is not that of a job.
+    """
+    stack, models = transformers(folder)
+    ended = metrics(folder)["diverged_at"].isna()
+    return stack, {seed: model for seed, model in models.items() if ended[seed]}

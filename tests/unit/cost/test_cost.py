@@ -22,8 +22,10 @@ from normscope.cost.projection import (
     read_reference,
     seconds_left,
 )
-from normscope.paper.figures import OF_LEDGER
+from normscope.paper.figures import OF_LEDGER, drawn
+from normscope.paper.figures import load as load_figures
 from normscope.pilot import read_project
+from normscope.studies.folder import FOLDER
 from normscope.studies.study import Job
 from normscope.train.recipe import flops
 
@@ -150,15 +152,13 @@ def test_longest_critical_path_first_leaves_few_cores_idle(
 def test_benchmark_files_are_read_for_the_jobs_of_the_configuration(tmp_path: Path):
     a, b, cut, absent = (Job("train", name, "", 1.0) for name in ("a", "b", "cut", "absent"))
     files = {"train/a": "30.0", "train/b": "NA", "train/other": "50.0", "claims": "5.0"}
-    files |= {"figures/loss": "3.0"}
     for name, seconds in files.items():
         path = tmp_path / f"{name}.tsv"
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"s\tcpu_time\n1.0\t{seconds}\n")
     (tmp_path / "train/cut.tsv").write_text("s\tcpu_time\n")
-    loss = Job("figures", "loss", "", 1.0)
-    found = benchmarked(tmp_path, [a, b, cut, absent])
-    assert found == {a: 30.0, once("claims"): 5.0, loss: 3.0}
+    found = benchmarked(tmp_path, [a, b, cut, absent, once("claims")])
+    assert found == {a: 30.0, once("claims"): 5.0}
 
 
 def test_the_script_prints_core_hours_by_rule(config: Config):
@@ -172,6 +172,9 @@ def test_the_script_prints_core_hours_by_rule(config: Config):
     seconds = sum(reference.seconds(job) for job in jobs(config) if job.rule == "main_train")
     assert float(rows["main_train"][1]) == pytest.approx(seconds / 3600, abs=0.005)
     assert float(rows["total"][1]) > float(rows["main_train"][1])
+    assert not any(rule.startswith("card") for rule in rows)
+    shown = drawn(load_figures(FOLDER, config.studies), config)
+    assert rows["figures"][0] == str(len(OF_LEDGER) + len(shown))
 
 
 @pytest.mark.parametrize(

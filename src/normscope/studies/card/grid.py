@@ -19,7 +19,7 @@ from normscope.schema import Distinct, PositiveInt, Rate, Some, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
 from normscope.studies.card.recipe import FILES, CardTables, Cell, Costs, NormProbe, Sweep
-from normscope.studies.study import Job
+from normscope.studies.study import Job, TransformerStudy
 from normscope.train.recipe import Training, flops
 
 REFERENCE = "layernorm"
@@ -105,6 +105,7 @@ class Card(Strict):
 
     TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
     TRAINED: ClassVar = (*FILES, SUMS)  # files of models/{name}/
+    PROBE_READS: ClassVar = TransformerStudy.PROBE_READS
     DRAWN: ClassVar = ("runs", "compared", "trials")  # tables of the figure
 
     norm: Annotated[list[ArmName], BeforeValidator(_listed), Some, Distinct] = Field(

@@ -23,8 +23,9 @@ from normscope.nn.model import Transformer
 from normscope.nn.norms import build
 from normscope.nn.recipe import Model
 from normscope.studies.card.recipe import NormProbe
+from normscope.studies.card.tables import TABLES
 from normscope.studies.stage import ProbeInputs
-from normscope.train.trained import transformers
+from normscope.train.trained import sound
 
 WIDTH, CONTEXT = 32, 32  # of the untrained networks
 BATCH = 8  # windows of a backward pass
@@ -37,22 +38,22 @@ def probe(recipe: NormProbe, inputs: ProbeInputs, device: torch.device) -> dict[
     """The tables ``norm``, ``growth``, ``layers`` and ``outputs`` of a norm."""
     del device  # the networks are small
     data = dataset.read(inputs.corpus)
-    stack, models = transformers(inputs.models / inputs.name)
+    stack, models = sound(inputs.models / inputs.name)
     windows = validation_windows(data.val, stack.model.block_size, recipe.windows)
-    layers, outputs = [], []
-    for seed, end in models.items():
+    layers: list[Row] = []
+    for seed in sorted(stack.seeds):
         torch.manual_seed(seed)
         start = Transformer(stack.model, stack.norm, stack.placement, data.vocab_size)
-        for state, model in (("start", start), ("trained", end)):
-            key = {"state": state, "seed": seed}
+        states = {"start": start} | ({"trained": models[seed]} if seed in models else {})
+        for state, model in states.items():
             rows = through_norms(model, *windows, recipe.norm.is_token_wise)
-            layers += [key | row for row in rows]
-        outputs.append({"seed": seed, **in_evaluation(end, windows[0])})
+            layers += [{"state": state, "seed": seed} | row for row in rows]
+    outputs = [{"seed": seed, **in_evaluation(model, windows[0])} for seed, model in models.items()]
     return {
         "norm": pd.DataFrame([alone(recipe, stack.model.n_embd)]),
         "growth": pd.DataFrame(growth(recipe, windows, data.vocab_size)),
         "layers": pd.DataFrame(layers, columns=["state", "seed", "layer", *LAYER]),
-        "outputs": pd.DataFrame(outputs),
+        "outputs": pd.DataFrame(outputs, columns=TABLES["outputs"].names[1:]),
     }
 
 

@@ -107,7 +107,6 @@ class Depth(TransformerStudy):
     TABLES: ClassVar = tables.TABLES
     GRIDS: ClassVar = {"trained": TrainedGrid}
     PROBED: ClassVar = ("blocks",)
-    PROBE_READS: ClassVar = (*TransformerStudy.PROBE_READS, "metrics.csv")
     TABLES_READ: ClassVar = ("metrics.csv",)
 
     sizes: Sizes

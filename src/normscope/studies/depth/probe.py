@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from normscope.io import dataset, stored
+from normscope.io import dataset
 from normscope.measure.block_jacobian import block_jacobian, spectrum
 from normscope.measure.signals import Row, signals
 from normscope.measure.windows import validation_windows
@@ -18,7 +18,7 @@ from normscope.studies.depth.measures import MEASURES, TOKENS
 from normscope.studies.depth.recipe import Place, Probe, Shape, Sizes
 from normscope.studies.stage import ProbeInputs
 from normscope.train.outputs import say
-from normscope.train.trained import transformers
+from normscope.train.trained import sound
 
 COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
 
@@ -48,10 +48,8 @@ def models(
         start = Transformer(sizes.model(shape), probe.norm, shape.placement, vocab_size)
         yield "start", seed, start
     for name in probe.trained:
-        sound = stored.metrics(trained / name)["diverged_at"].isna()
-        for seed, end in transformers(trained / name)[1].items():
-            if sound[seed]:
-                yield "trained", seed, end
+        for seed, end in sound(trained / name)[1].items():
+            yield "trained", seed, end
 
 
 def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -> list[Row]:

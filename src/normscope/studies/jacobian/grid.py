@@ -111,7 +111,6 @@ class Jacobian(TransformerStudy):
     TABLES: ClassVar = tables.TABLES
     GRIDS: ClassVar = {"runs": JacobianGrid}
     PROBED: ClassVar = ("layers", "gradients")
-    PROBE_READS: ClassVar = (*TransformerStudy.PROBE_READS, "metrics.csv")
 
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
     published: ProtocolName = Field(description="the protocol that is the published script's")
@@ -209,6 +208,7 @@ class Jacobian(TransformerStudy):
             pilot=self.tuned(settings),
             probed=list(self.probes()),
             texts={name: protocol.text for name, protocol in self.protocols.items()},
+            eval_tokens={name: p.training.eval_tokens for name, p in self.protocols.items()},
             level=settings.level,
         )
 

@@ -43,10 +43,14 @@ class JacobianProbe(OnDevice):
 
 
 class JacobianTables(Strict):
-    """The cell of every training job, which of them were probed, and the text of each protocol."""
+    """The cell of every training job, which of them were probed, and by protocol the text.
+
+    ``eval_tokens`` is the number of its first validation tokens over which losses are; None is all.
+    """
 
     jobs: dict[str, Cell]
     pilot: dict[str, Tuned] = Field(default={})
     probed: list[str]
     texts: dict[str, str]
+    eval_tokens: dict[str, int | None]
     level: float

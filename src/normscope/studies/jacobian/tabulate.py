@@ -39,7 +39,7 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     gradients = collect(inputs.probes, "gradients.csv", settings)
     losses = collect(inputs.models, "metrics.csv", keys)
     losses = losses.astype({"val_loss": float, "diverged_at": "Int64"})
-    losses = with_outcomes(losses, inputs.corpus, recipe.texts)
+    losses = with_outcomes(losses, inputs.corpus, recipe.texts, recipe.eval_tokens)
     losses = with_pilot(losses, recipe.jobs, recipe.pilot)[TABLES["losses"].names]
     picked = chosen(losses)
     paid = surrogates(picked, layers, gradients)

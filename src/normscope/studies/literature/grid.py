@@ -67,7 +67,6 @@ class Literature(ProtocolStudy):
 
     TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = (*OF_MODELS, *OF_STARTS)
-    PROBE_READS: ClassVar = (*ProtocolStudy.PROBE_READS, "metrics.csv")
 
     protocols: dict[ProtocolName, Protocol]
     baseline: Baseline
@@ -159,6 +158,7 @@ class Literature(ProtocolStudy):
             baseline_arm=self.baseline.arm,
             baseline_placement=self.baseline.placement,
             texts={name: protocol.text for name, protocol in self.protocols.items()},
+            eval_tokens={name: p.training.eval_tokens for name, p in self.protocols.items()},
             level=settings.level,
         )
 

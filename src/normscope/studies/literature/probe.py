@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.io import dataset, stored
+from normscope.io import dataset
 from normscope.io.dataset import Dataset
 from normscope.measure import recentring
 from normscope.measure.frozen_norms import frozen
@@ -28,7 +28,7 @@ from normscope.studies.literature.tables import MEASURES, TABLES
 from normscope.studies.stage import ProbeInputs
 from normscope.train.recipe import Stack
 from normscope.train.refine import refined_losses
-from normscope.train.trained import transformers
+from normscope.train.trained import sound
 
 CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
 SELECTED = 4  # windows whose keys are tested, each by a linear program
@@ -47,18 +47,16 @@ def probe(recipe: Probe, inputs: ProbeInputs, device: torch.device) -> dict[str,
         networks_ = networks(recipe.starts, data)
         towers_ = towers(recipe.starts)
     else:
-        stack, trained = transformers(inputs.models / inputs.name)
-        sound = stored.metrics(inputs.models / inputs.name)["diverged_at"].isna()
+        stack, trained = sound(inputs.models / inputs.name)
         for seed, model in trained.items():
-            if sound[seed]:
-                rows = block_rows(model.to(device), data, stack, recipe.windows)
-                blocks += [{"seed": seed, **row} for row in rows]
-                measured = measure(model, data, stack, recipe.windows)
-                if recipe.refined:
-                    together, alone = without_norms(model, data, stack, recipe.refined)
-                    norms += [{"seed": seed, **row} for row in alone]
-                    measured |= together | of_norms(alone)
-                models.append({"seed": seed, **measured, **of_blocks(rows)})
+            rows = block_rows(model.to(device), data, stack, recipe.windows)
+            blocks += [{"seed": seed, **row} for row in rows]
+            measured = measure(model, data, stack, recipe.windows)
+            if recipe.refined:
+                together, alone = without_norms(model, data, stack, recipe.refined)
+                norms += [{"seed": seed, **row} for row in alone]
+                measured |= together | of_norms(alone)
+            models.append({"seed": seed, **measured, **of_blocks(rows)})
     return {
         "models": pd.DataFrame(models, columns=MODELS),
         "blocks": pd.DataFrame(blocks, columns=BLOCKS),

@@ -56,6 +56,8 @@ class LiteratureTables(Strict):
         pilot: what the pilot models say of the cells, by job.
         baseline_arm, baseline_placement: what others of a protocol are compared with.
         texts: name of the text, by protocol.
+        eval_tokens: of the validation split, from its start, over which losses are, by protocol;
+            None is all.
         level: confidence level.
     """
 
@@ -64,4 +66,5 @@ class LiteratureTables(Strict):
     baseline_arm: str
     baseline_placement: Placement
     texts: dict[str, str]
+    eval_tokens: dict[str, int | None]
     level: float

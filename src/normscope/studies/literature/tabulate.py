@@ -53,7 +53,7 @@ def all_runs(recipe: LiteratureTables, inputs: TableInputs, curves: pd.DataFrame
     """
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
-    runs = with_outcomes(runs, inputs.corpus, recipe.texts)
+    runs = with_outcomes(runs, inputs.corpus, recipe.texts, recipe.eval_tokens)
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     measured = collect(inputs.probes, "models.csv", keys)
     measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])

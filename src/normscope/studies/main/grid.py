@@ -138,14 +138,15 @@ class Main(ProtocolStudy):
         return [*super().tabulated(settings), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
-        protocols = self.every_protocol
+        protocols = {grid.protocol: self.every_protocol[grid.protocol] for grid in self.runs}
         return MainTables(
             jobs=self.cells(),
             pilot=self.tuned(settings),
             probed=list(self.probes()),
             baseline=self.reference,
             batch_sizes=self.batch_sizes,
-            texts={grid.protocol: protocols[grid.protocol].text for grid in self.runs},
+            texts={name: protocol.text for name, protocol in protocols.items()},
+            eval_tokens={name: p.training.eval_tokens for name, p in protocols.items()},
             level=settings.level,
         )
 

@@ -13,17 +13,20 @@ from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.nn.model import Transformer
 from normscope.statistics.inference import correlation
 from normscope.studies.main.recipe import StreamProbe
+from normscope.studies.main.tables import PROBED
 from normscope.studies.stage import ProbeInputs
-from normscope.train.trained import transformers
+from normscope.train.trained import sound
 
 LEVEL = 0.95  # of intervals of r, which are not kept
+STREAM = ["seed", "site", "depth", "position", "windows", "norm", "log_gain"]
+OF_MODEL = ["seed", "windows", *(column.name for column in PROBED)]
 
 
 def probe(
     recipe: StreamProbe, inputs: ProbeInputs, device: torch.device
 ) -> dict[str, pd.DataFrame]:
-    """The models of one training job: tables ``stream`` and ``laws``."""
-    stack, models = transformers(inputs.models / inputs.name)
+    """The models of one training job that did not diverge: tables ``stream`` and ``laws``."""
+    stack, models = sound(inputs.models / inputs.name)
     tokens, T = as_tensor(dataset.read(inputs.corpus).val), stack.model.block_size
     start = spread(len(tokens), T, recipe.windows)
     batches = tokens[start[:, None] + torch.arange(T)].to(device).split(EVAL_BATCH)
@@ -35,7 +38,10 @@ def probe(
         if stack.placement == "pre" and stack.norm.statistic == "token" and stack.norm.gain:
             values |= foldings(model, batches[0])
         of_models.append({"seed": seed, "windows": len(entropy), **values})
-    return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models)}
+    return {
+        "stream": pd.DataFrame(rows, columns=STREAM),
+        "laws": pd.DataFrame(of_models, columns=OF_MODEL),
+    }
 
 
 def passed(model: Transformer, batches: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -28,6 +28,8 @@ class MainTables(Strict):
             the others of a protocol are compared with.
         batch_sizes: by protocol, of protocols that differ in nothing else.
         texts: name of the text, by protocol.
+        eval_tokens: of the validation split, from its start, over which losses are, by protocol;
+            None is all.
     """
 
     jobs: dict[str, Cell]
@@ -36,4 +38,5 @@ class MainTables(Strict):
     baseline: Cell
     batch_sizes: list[dict[str, int]]
     texts: dict[str, str]
+    eval_tokens: dict[str, int | None]
     level: float

@@ -52,7 +52,7 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     """One row per model, its outcome and the gains where its stream was measured; the streams."""
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
-    runs = with_outcomes(runs, inputs.corpus, recipe.texts)
+    runs = with_outcomes(runs, inputs.corpus, recipe.texts, recipe.eval_tokens)
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
