@@ -209,8 +209,15 @@ def test_gains_are_folded_where_a_linear_layer_follows_them(
     stored_models.write(tmp_path / "models", recipe(arm, placement, seeds=[1, 2]), [1.5, 1.6])
     inputs = ProbeInputs(models=tmp_path, name="models", data=data)
     laws = probe(StreamProbe(windows=2), inputs, torch.device("cpu"))["laws"]
-    # where nothing can be folded, the columns are missing, and empty in the tables
-    laws = laws.reindex(columns=["folding_blocks", "folding_all"])
-    for name in laws:
+    for name in ("folding_blocks", "folding_all"):
         assert (laws[name] < 1e-12).tolist() == [is_known] * 2
         assert laws[name].isna().tolist() == [not is_known] * 2
+
+
+@pytest.mark.parametrize(("losses", "seeds"), [([None, 1.6], [2]), ([None, None], [])])
+def test_models_that_diverged_are_not_measured(losses, seeds, tmp_path, data):
+    """Their logits are NaN, of which nothing can be folded; tables without rows have columns."""
+    stored_models.write(tmp_path / "models", recipe("layernorm", "pre", seeds=[1, 2]), losses)
+    inputs = ProbeInputs(models=tmp_path, name="models", data=data)
+    for table in probe(StreamProbe(windows=2), inputs, torch.device("cpu")).values():
+        assert table["seed"].unique().tolist() == seeds
