@@ -56,7 +56,7 @@ def front() -> str:
 def write_cards(out: Path) -> None:
     """Write the card of every norm to a built site."""
     config, results = lesson.config(), kept_results()
-    look = Look(**config.figures.model_dump(), level=config.level)
+    look = Look(**config.figures.model_dump(), level=results.run.level)
     (out / FOLDER).mkdir(exist_ok=True)
     for norm in results.run.card.norm:
         text = kept.html(results, norm, look, ROOT / "workflow/report")

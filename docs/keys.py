@@ -129,11 +129,14 @@ def _error_rates(used: str) -> str:
         rates = [row for row in csv.DictReader(file) if row["used"] == used]
     sizes = sorted({row["n"] for row in rates}, key=int)
     rows: dict[tuple[str, str], dict[str, str]] = {}
+    widest: dict[tuple[str, str], float] = {}
     for row in rates:
         only = "" if " or " in row["error"] else f" (wrong: {row['error']})"
-        known = rows.setdefault((row["design"], row["truth"] + only), {})
+        key = row["design"], row["truth"] + only
+        known = rows.setdefault(key, {})
         known[row["n"]] = f"{float(row['rate']):.1%}"
-        known["within"] = max(f"{float(row['accuracy']):.1%}", known.get("within", ""))
+        widest[key] = max(widest.get(key, 0.0), float(row["accuracy"]))
+        known["within"] = f"{widest[key]:.1%}"
     titles = ("design", "truth", *(f"{n} seeds" for n in sizes), "± at most")
     columns = (*sizes, "within")
     return _table(

@@ -32,7 +32,7 @@ def main() -> None:
         data = dataset.read_foreign(Path(flags.recipe.directory))
     else:
         assert flags.recipe.sha256 is not None
-        raw, source = corpus.fetch(given.sources, flags.recipe.sha256, say)
+        raw, source = corpus.fetch(given, flags.recipe.sha256, say)
         say(f"corpus: {source}")
         data = dataset.encode(corpus.decode(raw))
     corpus.check_length(len(data.train), len(data.val), given.context)

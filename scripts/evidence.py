@@ -35,7 +35,7 @@ from normscope.ledger.frozen import (
 )
 from normscope.paper import figures
 from normscope.pilot import read_project
-from normscope.schema import Strict
+from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import FOLDER
 from normscope.studies.main.grid import Main
 from normscope.studies.sources import sources
@@ -190,7 +190,7 @@ def models(config: Studies, studies: Collection[str], flags: Flags) -> pd.DataFr
             table = pd.read_csv(flags.results / name / "models" / job / "metrics.csv")
             table.insert(0, "study", name)
             table.insert(1, "job", job)
-            text = table.to_csv(index=False, float_format="%.9g")
+            text = table.to_csv(index=False, float_format=f"%{FLOATS}")
             tables.append(pd.read_csv(StringIO(text), dtype=str, keep_default_na=False))
     order = {name: i for i, name in enumerate(config.studies)}
     every = pd.concat(tables, ignore_index=True).fillna("")

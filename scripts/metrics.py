@@ -15,7 +15,7 @@ from normscope.io.files import write_json, write_text
 from normscope.io.tables import read_table
 from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
 from normscope.paper.statements import verdicts
-from normscope.schema import Strict
+from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import declared_tables
 
 
@@ -31,7 +31,7 @@ class Flags(Strict):
 def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Write the table of a plot, without a seal, because DVC reads every file of its folder."""
     table = pd.DataFrame(rows, columns=list(columns))
-    write_text(path, table.to_csv(index=False, float_format="%.9g"))
+    write_text(path, table.to_csv(index=False, float_format=f"%{FLOATS}"))
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.pilot import CODE, filled, open_cells
-from normscope.schema import Strict
+from normscope.schema import FLOATS, Strict
 from normscope.studies.alone import Alone, train_alone
 from normscope.studies.pilot import Pilot, Trial, least, losses_of, read_trials, write_trials
 
@@ -65,7 +65,7 @@ def folder(job: Alone, results: Path) -> Path:
 def pilot_loss(metrics: Path) -> str:
     """The mean validation loss of a job's models; empty if one diverged."""
     losses = pd.read_csv(metrics)["val_loss"].astype(float)
-    return "" if losses.isna().any() else f"{losses.mean():.9g}"
+    return "" if losses.isna().any() else f"{losses.mean():{FLOATS}}"
 
 
 def run(raw: Mapping[str, Any], flags: Flags) -> Pilot:

@@ -13,6 +13,7 @@ from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
@@ -81,6 +82,13 @@ class Figures(Strict):
     )
 
 
+def _whole_percent(level: float) -> float:
+    """Captions name the level in whole percents."""
+    if abs(100 * level - round(100 * level)) > 1e-9:
+        raise ValueError("give a whole percent, such as 0.9, 0.95 or 0.99")
+    return level
+
+
 class Studies(Main):
     """The configurations of all studies, and what they share.
 
@@ -88,8 +96,8 @@ class Studies(Main):
     other study has one field.
     """
 
-    level: Annotated[float, Field(gt=0, le=0.9999)] = Field(
-        default=0.95, description="confidence level of every interval"
+    level: Annotated[float, Field(gt=0, lt=1), AfterValidator(_whole_percent)] = Field(
+        default=0.95, description="confidence level of every interval, a whole percent"
     )
     pilot: Pilot = Pilot()
     arms: dict[CellName, CustomArm] = Field(
@@ -303,6 +311,8 @@ def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
             node = node["properties"][part]
         else:  # a key that the user chooses
             (node,) = node["patternProperties"].values()
+        if "anyOf" in node:  # or null
+            node = next(kind for kind in node["anyOf"] if kind.get("type") != "null")
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
     return list(node["properties"])

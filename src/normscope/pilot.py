@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from normscope.config import Studies
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
-from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.io.yamlfile import laid_over, read_config
 from normscope.studies.main.grid import Main
 from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of, read_trials
 from normscope.studies.study import TrainedStudy
@@ -51,9 +51,9 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
         root: The folder of the project.
         choices: Configuration files; a later one wins.
     """
-    raw = read_yaml(root / "config.yaml")
+    raw = read_config(root / "config.yaml")
     for path in choices:
-        raw = laid_over(raw, read_yaml(path))
+        raw = laid_over(raw, read_config(path))
     add_arms(raw, root, [path.parent for path in choices], CODE)
     return with_pilot(raw, read_trials([root / TRIALS]))
 

@@ -65,7 +65,7 @@ def distinct(values: list) -> list:
 Distinct = AfterValidator(distinct)
 Some = Field(min_length=1)
 
-FLOATS = ".9g"  # how tables write numbers (normscope.words), by which cells are found in them
+FLOATS = ".9g"  # how tables write numbers, by which cells are found in them
 
 
 def rate_name(learning_rate: float) -> str:

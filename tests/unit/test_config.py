@@ -159,6 +159,8 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("runs.0.learning_rates.0", True, ["valid number", "True (bool)"]),
         ("demonstration", 1, ["valid boolean", "1 (int)"]),
         ("training.steps", 10**30, ["less than 9223"]),
+        ("level", 0.975, ["whole percent", "0.99"]),
+        ("card", {"norm": ["layernorm"], "budgt": "5 min"}, ["budgt", "did you mean budget?"]),
         ("model", [1], ["[1] (list)"]),
         ("stack", "٣", ["'٣' (str)"]),
         # an unknown choice, with the known ones

@@ -258,8 +258,10 @@ def given(text, source):
     """The file with the sources of a text, whose length is checked if it is known."""
     context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
     reported(check_known_length, source.decides, made, context)
-    name = "corpus.json" if text == DATASET else f"corpus_{text}.json"
-    content = Given(sources=source.sources, context=context).model_dump_json()
+    is_default = text == DATASET
+    name = "corpus.json" if is_default else f"corpus_{text}.json"
+    key = DATASET if is_default else f"texts.{text}"
+    content = Given(key=key, sources=source.sources, context=context).model_dump_json()
     return recorded(name, content)
 
 

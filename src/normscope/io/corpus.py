@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unicodedata
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -134,8 +134,9 @@ Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="ki
 
 
 class Given(Strict):
-    """What the rule ``dataset`` needs in addition to what determines the tokens."""
+    """What the rules ``dataset`` and ``text`` need in addition to what determines the tokens."""
 
+    key: Line = Field(description="where the configuration has the text: dataset, or texts.<name>")
     sources: list[Source] = Field(description="where the text may be, tried in turn")
     context: int = Field(description="tokens of the longest window that is trained on or measured")
 
@@ -160,12 +161,12 @@ class Origin(Strict):
 
 
 def fetch(
-    sources: Sequence[Source], sha256: str, say: Callable[[str], None] = lambda line: None
+    given: Given, sha256: str, say: Callable[[str], None] = lambda line: None
 ) -> tuple[bytes, str]:
     """Return the corpus, and the name of the first source that has it.
 
     Args:
-        sources: tried in turn.
+        given: its sources, which are tried in turn.
         sha256: of the corpus.
         say: called with a line for each source that fails.
 
@@ -173,7 +174,7 @@ def fetch(
         CorpusError: every source failed; the message gives the reason for each.
     """
     failures, others = [], {}
-    for source in sources:
+    for source in given.sources:
         try:
             raw = source.fetch()
             digest = hashlib.sha256(raw).hexdigest()
@@ -190,12 +191,12 @@ def fetch(
     lines = [f"no source has the corpus with sha256 {sha256}:"]
     lines += [f"  {i}. {failure}" for i, failure in enumerate(failures, 1)]
     lines += [
-        f"If the text of {source} is the one that you mean, write in config.yaml, below dataset: "
-        f"sha256: {digest}"
+        f"If the text of {source} is the one that you mean, write in the configuration, below "
+        f"{given.key}: sha256: {digest}"
         for digest, source in others.items()
     ]
     if not others:
-        lines.append("Add a source that this machine reaches to dataset.sources in config.yaml")
+        lines.append(f"Add a source that this machine reaches to {given.key}.sources")
     raise CorpusError("\n".join(lines))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from normscope.io.files import write_sealed
+from normscope.schema import FLOATS
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -16,5 +17,5 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     words = [table[name] for name in table if not pd.api.types.is_numeric_dtype(table[name])]
     has_return = any("\r" in str(v) for column in words for v in column)
     quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
-    table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g", quoting=quoting)
+    table.to_csv(text, index=False, lineterminator="\n", float_format=f"%{FLOATS}", quoting=quoting)
     write_sealed(path, text.getvalue().encode())

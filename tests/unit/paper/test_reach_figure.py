@@ -38,6 +38,25 @@ def test_effects_are_drawn_from_the_smallest_size_to_the_largest_in_units_of_the
     assert n == "1 statement, 95% intervals."
 
 
+def test_readings_that_are_supported_in_different_regions_have_panels_of_their_own():
+    within = {"direction": "within", "margin": 0.5, "margin_because": "half"}
+    readings = {
+        "above": reading(cases=case(1, 2, 300)),
+        "above_later": reading(cases=case(2, 2, 2000), reach="above"),
+        "alike": reading(cases=case(1, 2, 300), **within),
+        "alike_later": reading(cases=case(2, 2, 2000), reach="alike", **within),
+    }
+    places = [[[name, ""], [f"{name}_later", ""]] for name in ("above", "alike")]
+    figure, n = draw(ledger(claim(readings=readings, changing=places, with_size="grows")), LOOK)
+    above, alike = figure.axes
+    regions = [
+        axis.patches[0].get_extents().transformed(axis.transData.inverted()).y1
+        for axis in (above, alike)
+    ]
+    assert regions == pytest.approx([above.get_ylim()[1], 1])
+    assert n == "1 statement, 95% intervals."
+
+
 def test_without_changes_the_figure_says_so():
     figure, n = draw(ledger(claim()), LOOK)
     assert [text.get_text() for text in figure.axes[0].texts] == ["no effect changes with size"]

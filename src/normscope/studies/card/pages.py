@@ -21,7 +21,7 @@ from normscope.paper.table import (
     text,
     to_rows,
 )
-from normscope.studies.arms import means
+from normscope.studies.arms import mean, means
 from normscope.studies.card.grid import COMPARED, SWEPT
 from normscope.studies.card.lines import RATIO, Cards, Statement, first_lines, regime_words
 from normscope.studies.card.statements import statements
@@ -154,8 +154,8 @@ def growth_table(growth: pd.DataFrame) -> PageTable:
         rows,
         [
             *(ARM, text("start", "init"), count("blocks", "depth"), count("n")),
-            number("stream, last over first", "stream", form),
-            number("gradient, second over last", "gradient", form),
+            mean("stream, last over first", "stream", form),
+            mean("gradient, second over last", "gradient", form),
         ],
     )
 
@@ -198,9 +198,9 @@ def output_table(outputs: pd.DataFrame) -> PageTable:
         means(outputs, ["arm"], ["last_gain", "logit_rms", "logit_max"]),
         [
             *(ARM, count("n")),
-            number("gain of the last block", "last_gain"),
-            number("RMS of the logits", "logit_rms"),
-            number("largest logit", "logit_max"),
+            mean("gain of the last block", "last_gain"),
+            mean("RMS of the logits", "logit_rms"),
+            mean("largest logit", "logit_max"),
         ],
     )
 

@@ -11,13 +11,12 @@ from normscope.paper.table import (
     PageTable,
     count,
     declared,
-    number,
     setting,
     tabulate,
     text,
 )
 from normscope.statistics.outcome import STUCK
-from normscope.studies.arms import means
+from normscope.studies.arms import mean, means
 from normscope.studies.literature.grid import Literature
 from normscope.studies.literature.tables import MEASURES, SIGNED, TABLES
 from normscope.studies.study import Settings
@@ -55,7 +54,7 @@ def loss_table(cells: pd.DataFrame) -> PageTable:
 def measure_table(chosen: pd.DataFrame) -> PageTable:
     """One row per norm and placement of a protocol: means over models of what was measured."""
     rows = means(chosen, ["protocol", "arm", "placement"], list(SHOWN))
-    fields = [*CELL, count("n"), *(number(title, name) for name, title in SHOWN.items())]
+    fields = [*CELL, count("n"), *(mean(title, name) for name, title in SHOWN.items())]
     return tabulate("What was measured in the models", rows, fields)
 
 
@@ -67,8 +66,8 @@ def norm_table(norms: pd.DataFrame) -> PageTable:
         *CELL,
         text("layer", "norm"),
         count("n"),
-        number("at once", "frozen_loss", SIGNED),
-        number("after further steps", "refined_loss", SIGNED),
+        mean("at once", "frozen_loss", SIGNED),
+        mean("after further steps", "refined_loss", SIGNED),
     ]
     return tabulate("Loss added if one norm is frozen", rows, fields)
 
@@ -80,8 +79,8 @@ def slope_table(slopes: pd.DataFrame) -> PageTable:
         text("norm", "arm", lambda arm: ARMS[arm].label),
         text("placement"),
         count("n"),
-        number("output change", "change_slope", decimals()),
-        number("last gradient", "gradient_slope", decimals()),
+        mean("output change", "change_slope", decimals()),
+        mean("last gradient", "gradient_slope", decimals()),
     ]
     return tabulate("Slopes over the logarithm of the depth", rows, fields)
 
@@ -93,7 +92,7 @@ def tower_table(towers: pd.DataFrame) -> PageTable:
         text("norm", "arm", lambda arm: ARMS[arm].label),
         text("causal", "causal", lambda causal: "yes" if causal else "no"),
         count("n"),
-        number("log of the factor per layer", "collapse_rate", decimals()),
+        mean("log of the factor per layer", "collapse_rate", decimals()),
     ]
     return tabulate("Attention without residual connections", rows, fields)
 

@@ -18,15 +18,23 @@ from normscope.studies.pretrained.published import CROWDED, measured_ratios, pub
 RATIOS = {"gain_with_final_norm": "0.8", "gain_hidden_states": "0.5", "last_gain": "0.1"}
 NAMED = 5  # models that a panel names
 STUDIES = ("sweep", "h25", "measured")  # of rho
-N = (
-    "n: 3 prompts for the first two ratios of published models and 25 for the third; "
-    "rho: 25 prompts a model of the Pythia sweep, 5 of the others."
-)
 RHOS = (0.05, 0.2, 1)  # ticks; a model may lie anywhere
 
 
-def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
-    """Bars, one group per model."""
+def prompts(table: pd.DataFrame, shown: pd.DataFrame) -> pd.Series:
+    """The numbers of prompts of the ratios of some models, from the table that has them."""
+    is_shown = table["model"].isin(shown.index) & table["metric"].isin(shown.columns)
+    return table.loc[is_shown, "n"]
+
+
+def draw_ratios(axis: Axes, table: pd.DataFrame, prompts: pd.Series) -> None:
+    """Bars, one group per model.
+
+    Args:
+        axis: the panel.
+        table: ratios by model.
+        prompts: how many a ratio is of.
+    """
     y = np.arange(len(table))
     for i, (ratio, color) in enumerate(RATIOS.items()):
         if ratio in table:
@@ -36,7 +44,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
                 tell(bar, METRICS[ratio])
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
-    axis.set_title("three ratios,\nn = 3–25 prompts")
+    axis.set_title(f"three ratios,\n{style.sample_size(prompts)} prompts")
     style.baseline(axis, 1, vertical=True)
 
 
@@ -82,15 +90,26 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """The ratios, rho against gain, and gains by depth."""
     rhos, layers = tables["h25_models"], tables["layers"]
-    published = published_ratios(tables["references"]).rename(index="{} (published)".format)
+    published = published_ratios(tables["references"])
     measured = measured_ratios(tables["sensitivity"])[:NAMED]
+    left = {
+        "published": prompts(tables["references"], published),
+        "measured": prompts(tables["sensitivity"], measured),
+    }
+    shown = pd.concat([published.rename(index="{} (published)".format), measured])
     figure, axes = style.canvas(look.width_mm, 82, 1, 3, shared=False)
-    draw_ratios(axes[0, 0], pd.concat([published, measured]))
+    draw_ratios(axes[0, 0], shown, pd.concat(left.values()))
     is_shown = rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")
-    draw_rho(axes[0, 1], rhos[is_shown])
+    rhos = rhos[is_shown]
+    draw_rho(axes[0, 1], rhos)
     draw_depth(axes[0, 2], layers[layers["usual"] & (layers["positions"] == "last")])
     for place, axis in zip(("left", "center", "right"), axes[0], strict=True):
         names = style.labelled([axis])
         if place == "center" or len(names) <= NAMED:
             style.legend_below(figure, names, 1 + (place == "center"), place)
-    return figure, f"{N} {list_models(tables['models'])}"
+    middle = {str(name): n for name, n in rhos.groupby("experiment", sort=False)["n"]}
+    sizes = [
+        f"{panel}, {', '.join(f'{style.sample_size(n)} ({name})' for name, n in parts.items())}"
+        for panel, parts in (("left", left), ("middle", middle))
+    ]
+    return figure, f"Prompts: {'; '.join(sizes)}. {list_models(tables['models'])}"
