@@ -23,7 +23,6 @@ from normscope.nn.model import Transformer
 from normscope.nn.norms import build
 from normscope.nn.recipe import Model
 from normscope.studies.card.recipe import NormProbe
-from normscope.studies.card.tables import TABLES
 from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import sound
 
@@ -53,7 +52,7 @@ def probe(recipe: NormProbe, inputs: ProbeInputs, device: torch.device) -> dict[
         "norm": pd.DataFrame([alone(recipe, stack.model.n_embd)]),
         "growth": pd.DataFrame(growth(recipe, windows, data.vocab_size)),
         "layers": pd.DataFrame(layers, columns=["state", "seed", "layer", *LAYER]),
-        "outputs": pd.DataFrame(outputs, columns=TABLES["outputs"].names[1:]),
+        "outputs": pd.DataFrame(outputs, columns=["seed", *OUTPUT]),
     }
 
 
@@ -106,6 +105,7 @@ LAYER = (
     *("mean_in", "radial_in", "rest_in", "mean_out", "radial_out", "rest_out"),
     *("input_rms", "largest", "smallest", "saturated"),
 )
+OUTPUT = ("last_gain", "logit_rms", "logit_max")
 
 
 def through_norms(

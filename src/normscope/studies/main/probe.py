@@ -13,13 +13,13 @@ from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.nn.model import Transformer
 from normscope.statistics.inference import correlation
 from normscope.studies.main.recipe import StreamProbe
-from normscope.studies.main.tables import PROBED
 from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import sound
 
 LEVEL = 0.95  # of intervals of r, which are not kept
 STREAM = ["seed", "site", "depth", "position", "windows", "norm", "log_gain"]
-OF_MODEL = ["seed", "windows", *(column.name for column in PROBED)]
+LAWS = ["r_entropy_gain", "r_entropy_deviation"]
+FOLDINGS = ["folding_blocks", "folding_all"]
 
 
 def probe(
@@ -40,7 +40,7 @@ def probe(
         of_models.append({"seed": seed, "windows": len(entropy), **values})
     return {
         "stream": pd.DataFrame(rows, columns=STREAM),
-        "laws": pd.DataFrame(of_models, columns=OF_MODEL),
+        "laws": pd.DataFrame(of_models, columns=["seed", "windows", *LAWS, *FOLDINGS]),
     }
 
 
@@ -94,9 +94,9 @@ def laws(model: Transformer, norms: Tensor, entropy: Tensor) -> dict[str, float]
     """
     last = len(model.blocks)
     gain = log_gain(norms)[last - 1, :, -1].exp()
-    columns = {"r_entropy_gain": gain, "r_entropy_deviation": (gain - 1).abs()}
     known = entropy.tolist()
-    return {name: correlation(known, x.tolist(), LEVEL).r for name, x in columns.items()}
+    columns = zip(LAWS, (gain, (gain - 1).abs()), strict=True)
+    return {name: correlation(known, x.tolist(), LEVEL).r for name, x in columns}
 
 
 def foldings(model: Transformer, tokens: Tensor) -> dict[str, float]:
@@ -106,7 +106,5 @@ def foldings(model: Transformer, tokens: Tensor) -> dict[str, float]:
         model: pre-norm, with a gain.
         tokens: (windows, positions).
     """
-    return {
-        "folding_blocks": folding.change(model, tokens),
-        "folding_all": folding.change(model, tokens, final=True),
-    }
+    changes = (folding.change(model, tokens, final=final) for final in (False, True))
+    return dict(zip(FOLDINGS, changes, strict=True))

@@ -48,7 +48,8 @@ def test_the_section_has_means_over_models_their_number_and_the_sizes_of_what_is
     assert "0.003" in losses["learning rate"]
     (measures,) = shown(part.tables["measures"])
     assert measures | {"n": "2", "stream": "3.000", "first": "0.500"} == measures
-    assert (measures["sigma"], measures["score"]) == ("1.000", "–")  # known in one model, in none
+    # known in one model, in none
+    assert (measures["sigma"], measures["score"]) == ("1.000, n = 1", "–")
     final, other = shown(part.tables["norms"])
     assert [*final.values()] == ["small", "RMSNorm", "mix", "final_norm", "2", "+0.750", "−0.125"]
     assert (other["layer"], other["n"]) == ("blocks.0.mlp.before", "1")
