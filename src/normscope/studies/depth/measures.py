@@ -9,6 +9,6 @@ MEASURES = (*SIZES, *ANGLES, *SINGULAR, "branch", "lost")
 TOKENS = 8  # of the first window, over which the Jacobian of a block is taken
 STATES = ("start", "trained")
 NORM = "layernorm"  # the tutorial's
-INITS = {"gpt2": "", "gpt2_flat": "unscaled start", "xavier": "Xavier's start"}
+INITS = {"gpt2": "GPT-2's start", "gpt2_flat": "unscaled start", "xavier": "Xavier's start"}
 NEAR = 6  # blocks from the last one, as many as have twelve sublayers
 LAYERS = {"block": 1, "sublayer": 2, "matrix": 4}  # how many a block has of each
