@@ -71,6 +71,8 @@ def _panel(axis: Axes, claim: Row, lines: Sequence[Line], size: float) -> None:
                 shift = style.dodge(i, len(lines), 0.4)
                 x.append(order.index(_size(values["extents"][0])[0]) + shift)
                 marks.append([math.nan if end is None else end for end in mark])
+        if not marks:
+            continue
         at, low, high = zip(*marks, strict=True)
         _, name, case = line[0]
         is_named = [other[0][1] for other in lines].count(name) == 1

@@ -38,5 +38,5 @@ def sound(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
         Damaged: As ``transformers``, or metrics.csv is not that of a job.
     """
     stack, models = transformers(folder)
-    ended = metrics(folder)["diverged_at"].isna()
-    return stack, {seed: model for seed, model in models.items() if ended[seed]}
+    is_sound = metrics(folder)["diverged_at"].isna()
+    return stack, {seed: model for seed, model in models.items() if is_sound[seed]}

@@ -18,6 +18,7 @@ from normscope.train.trained import sound
 
 LEVEL = 0.95  # of intervals of r, which are not kept
 STREAM = ["seed", "site", "depth", "position", "windows", "norm", "log_gain"]
+# named here: tables.py depends on the registry of arms, and a new arm must not remeasure models
 LAWS = ["r_entropy_gain", "r_entropy_deviation"]
 FOLDINGS = ["folding_blocks", "folding_all"]
 
