@@ -16,7 +16,7 @@ from normscope.ledger.judgement import Judgement, judge
 from normscope.pilot import read_project
 from normscope.studies.statements import import_tests
 
-CONFIG: Config = load(read_project(ROOT))
+CONFIG: Config = load(read_project(ROOT, ROOT / "config/paper.yaml"))
 FILES = sorted((ROOT / "data/claims").glob("*.yaml"))
 CLAIMS: Claims = load_claims(FILES)
 SELECTION = "undecided: runs diverged, and the others are a selection"
@@ -27,7 +27,7 @@ import_tests(CONFIG.studies)
 
 
 def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
-    """Tables by ``study.table``, under the default configuration."""
+    """Tables by ``study.table``, under the configuration of the evidence."""
     by_study: dict[str, dict[str, pd.DataFrame]] = {}
     for name, table in tables.items():
         study, _, of_study = name.partition(".")

@@ -5,14 +5,16 @@ from typing import Any
 import pandas as pd
 import pytest
 from ledger_recipes import RAW, UNFROZEN, document, entry
-from statements import CONFIG
+from processes import ROOT
 
+from normscope.config import load
 from normscope.ledger.claim import Evidence
 from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import digest
 from normscope.ledger.judgement import Judgement, find_all, judge
 from normscope.ledger.record import NOT_ASKED, record
 from normscope.ledger.vocabulary import Extent, Vocabulary
+from normscope.pilot import read_project
 
 SIZES = {
     "small": Extent(2, 64, 300, "one"),
@@ -167,7 +169,8 @@ def test_a_test_that_may_be_left_out_has_another_digest():
 
 
 def test_the_extents_of_each_study_follow_from_its_configuration():
-    words = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
+    default = load(read_project(ROOT))
+    words = {name: study.vocabulary() for name, study in default.studies.items()}
 
     def extent(study: str, table: str, **cell: Any) -> list[Extent]:
         listed = words[study].extents[table]

@@ -156,7 +156,7 @@ def test_the_projects_statements_fit_every_configuration_of_the_project(path):
 
 
 def test_a_configuration_that_trains_fewer_arms_needs_no_other_statements():
-    """``arms: published`` then excludes ``arm: none``: the statement has no data, and no fault."""
+    """A statement on an arm that it does not train has no data, and no fault."""
     recall = CONFIG.recall
     published = recall.published.model_copy(update={"arms": recall.published.arms[:1]})
     fewer = {"recall": recall.model_copy(update={"published": published})}

@@ -8,7 +8,7 @@ from normscope.ledger.reading import Reading
 from normscope.statistics.summary import select
 
 LOSS = "capped_loss"
-ORDER = ("layernorm", "derf_third", "dyt_two")  # of increasing training loss
+DYT = {"derf_third": "dyt_two", "derf_half": "dyt_half"}  # with Derf's alpha in the same way
 
 
 @claim("derivatives_matter_more")
@@ -32,16 +32,19 @@ def compare_improvements(reading: Reading, evidence: Evidence) -> Finding:
 
 @claim("derf_training_loss_order")
 def compare_neighbors(reading: Reading, evidence: Evidence) -> Finding:
-    """The order is that of its neighbors: each norm of ``ORDER`` against the one before it."""
+    """The order is that of its neighbors: Derf against LayerNorm, and DyT against Derf."""
     c = reading.contrast
     assert c is not None
+    assert c.less is not None
+    derf = str(c.cells["arm"])
+    order = [c.less["arm"], derf, DYT[derf]]
     findings = []
-    for lower, higher in pairwise(ORDER):
+    for lower, higher in pairwise(order):
         pair = c.model_copy(update={"cells": c.cells | {"arm": higher}, "less": {"arm": lower}})
         findings.append(find(reading.model_copy(update={"contrast": pair}), evidence))
     cases = {
         f"{higher} over {lower}": case
-        for (lower, higher), found in zip(pairwise(ORDER), findings, strict=True)
+        for (lower, higher), found in zip(pairwise(order), findings, strict=True)
         for case in found.cases.values()
     }
     return Finding(cases, corrected="; ".join(found.corrected for found in findings))

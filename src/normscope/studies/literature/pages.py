@@ -36,7 +36,7 @@ SHOWN = {  # measures by the heading of their column
     "largest_score": "score",
     "sink": "first",
     "sigma_growth": "sigma",
-    "free_norms_refined": "free norms",
+    "one_refined_loss": "one norm",
 }
 
 

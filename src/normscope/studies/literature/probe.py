@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
@@ -32,7 +33,6 @@ from normscope.train.trained import sound
 CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
 SELECTED = 4  # windows whose keys are tested, each by a linear program
 FREE = 0.05  # nats below which a block counts as free
-FREE_NORM = 0.01  # nats below which a norm counts as free
 MODELS = ["seed", *(column.name for column in MEASURES)]
 OF_SIGNALS = ("block", "activation_rms", "gradient", "gradient_parameters")
 BLOCKS = ["seed", *OF_SIGNALS, "entering_rms", "added_loss"]
@@ -192,13 +192,9 @@ def without_norms(
 
 
 def of_norms(rows: list[dict[str, Any]]) -> Row:
-    """The shares of the norms that cost less than ``FREE_NORM`` alone; NaN if a cost is NaN."""
-    shares = {}
-    for share, loss in (("free_norms", "frozen_loss"), ("free_norms_refined", "refined_loss")):
-        costs = [row[loss] for row in rows]
-        is_known = not any(map(math.isnan, costs))
-        shares[share] = sum(c < FREE_NORM for c in costs) / len(costs) if is_known else math.nan
-    return shares
+    """The median over norms of what freezing one of them alone adds to the loss."""
+    names = {"one_frozen_loss": "frozen_loss", "one_refined_loss": "refined_loss"}
+    return {name: float(np.median([row[loss] for row in rows])) for name, loss in names.items()}
 
 
 def fitted_loss(model: Transformer, data: Dataset, stack: Stack, windows: int) -> float:

@@ -133,12 +133,13 @@ MEASURES = (
     ),
     *many(
         {
-            "free_norms": "share of the norms whose sigma can be frozen alone for less than 0.01 "
-            "nats, before any further step",
-            "free_norms_refined": "the same after further steps",
+            "one_frozen_loss": "median over the norms of the loss added if sigma of one alone is "
+            "frozen at its mean, before any further step",
+            "one_refined_loss": "the same of the loss after further steps, less that after as "
+            "many steps without",
         },
-        range=SHARE,
         source=f"{PROBE}.of_norms",
+        **NATS,
     ),
 )
 GROWTH = many(

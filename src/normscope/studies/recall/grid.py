@@ -1,7 +1,7 @@
 """The recall test's part of the configuration: which models it trains, and which it shows."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -42,7 +42,12 @@ class Corrected(Strict):
     """What the corrected figures draw, and where the factors are crossed."""
 
     task: TaskName
+    arms: Annotated[list[ArmName], Some, Distinct]
     learning_rate: Rate
+
+    def where(self) -> dict[str, Any]:
+        """The columns by which its models are found, whatever their arm."""
+        return {"task": self.task, "learning_rate": self.learning_rate}
 
 
 class RecallGrid(Grid):
@@ -98,7 +103,7 @@ class Recall(TrainedStudy):
         for cell in self.corrected_cells():
             if cell not in trained:
                 raise ValueError(
-                    f"no run of {cell} to compare with the published arm {cell.arm}: add task "
+                    f"no run of {cell}, which corrected names: add task "
                     f"{cell.task}, arm {cell.arm} and learning rate {cell.learning_rate:g} to runs"
                 )
         return self
@@ -109,17 +114,16 @@ class Recall(TrainedStudy):
         return [Cell(task, a.arm, a.learning_rate) for a in arms]
 
     def corrected_cells(self) -> list[Cell]:
-        """The same arms on the corrected task, at one learning rate."""
+        """What is compared with the notebook's runs, at one learning rate."""
         task, rate = self.corrected.task, self.corrected.learning_rate
-        return [Cell(task, a.arm, rate) for a in self.published.arms]
+        return [Cell(task, arm, rate) for arm in self.corrected.arms]
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say.
 
         ``protocol: published`` are the notebook's runs, ``corrected`` the task and rate of the
-        corrected figures, whatever the arm; ``arms: published`` are the notebook's arms.
+        corrected figures, whatever the arm.
         """
-        corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
         sizes = [
             ({"task": name}, Extent(1, task.n_embd, task.steps, f"synthetic {task.kind}"))
             for name, task in self.tasks.items()
@@ -130,9 +134,8 @@ class Recall(TrainedStudy):
             names={
                 "protocol": {
                     "published": [cell._asdict() for cell in self.published_cells()],
-                    "corrected": [corrected],
+                    "corrected": [self.corrected.where()],
                 },
-                "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
             extents={"runs": sizes},
             sized=("task",),
@@ -161,13 +164,12 @@ class Recall(TrainedStudy):
         return list(self.probes()[name].jobs)
 
     def tabulation(self, settings: Settings) -> RecallTables:
-        shown = self.corrected.model_dump()
         return RecallTables(
             jobs=self.cells(),
             pilot=self.tuned(settings),
             probes=[*self.probes()],
             level=settings.level,
-            **shown,
+            **self.corrected.where(),
         )
 
     def jobs(self) -> Iterator[Job]:

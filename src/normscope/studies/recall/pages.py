@@ -107,7 +107,7 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
     present = [name for name in study.tasks if name in set(cells["task"])]
     why = ""
     if factors.empty:
-        why = why_no_effects(select(cells, **corrected.model_dump()).drop_duplicates("arm"))
+        why = why_no_effects(select(cells, **corrected.where()).drop_duplicates("arm"))
     return Section(
         words={
             "width": task.n_embd,

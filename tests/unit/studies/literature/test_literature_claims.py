@@ -9,7 +9,6 @@ import pytest
 from readings import finding
 
 from normscope.ledger.case import MIXTURE
-from normscope.studies.literature.claims import ORDER
 from normscope.studies.literature.tables import TABLES
 from normscope.studies.literature.tabulate import differences
 
@@ -59,6 +58,13 @@ def test_a_seed_without_one_of_the_three_models_is_left_out():
 
 
 @pytest.mark.parametrize(
+    ("reading", "order"),
+    [
+        ("order", ("layernorm", "derf_third", "dyt_two")),
+        ("default_alpha", ("layernorm", "derf_half", "dyt_half")),
+    ],
+)
+@pytest.mark.parametrize(
     ("losses", "answers"),
     [
         ((2.0, 2.1, 2.3), ["holds", "holds"]),
@@ -66,18 +72,17 @@ def test_a_seed_without_one_of_the_three_models_is_left_out():
         ((2.2, 2.1, 2.3), ["fails", "holds"]),
     ],
 )
-def test_an_order_is_that_of_its_neighbors(losses, answers):
+def test_an_order_is_that_of_its_neighbors(losses, answers, reading, order):
     cell = {"protocol": "long", "placement": "pre", "failed": 0}
     rows = [
         cell | {"arm": arm, "seed": seed, "fitted_loss": loss + (1 + i) * noise}
-        for i, (arm, loss) in enumerate(zip(ORDER, losses, strict=True))
+        for i, (arm, loss) in enumerate(zip(order, losses, strict=True))
         for seed, noise in enumerate(NOISE)
     ]
     table = pd.DataFrame(rows).reindex(columns=TABLES["chosen"].names)
-    found = finding("derf_training_loss_order", "order", {"literature.chosen": table})
+    found = finding("derf_training_loss_order", reading, {"literature.chosen": table})
     assert [case.answer() for case in found.cases.values()] == answers
-    names = ["derf_third over layernorm", "dyt_two over derf_third"]
-    assert list(found.cases) == names
+    assert list(found.cases) == [f"{b} over {a}" for a, b in pairwise(order)]
     differences = [higher - lower for lower, higher in pairwise(losses)]
     assert [case.effect for case in found.cases.values()] == pytest.approx(differences, abs=1e-3)
 

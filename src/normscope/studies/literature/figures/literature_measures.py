@@ -46,8 +46,8 @@ MEASURES = {
     "unselectable": Shown("unselectable inputs"),
     "frozen_loss": Shown("frozen norms (nats)"),
     "refined_loss": Shown("after further steps (nats)"),
-    "free_norms": Shown("free norms"),
-    "free_norms_refined": Shown("after\nfurther steps"),
+    "one_frozen_loss": Shown("one norm (nats)"),
+    "one_refined_loss": Shown("after further steps (nats)"),
 }
 
 
