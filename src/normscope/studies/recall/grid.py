@@ -42,7 +42,9 @@ class Corrected(Strict):
     """What the corrected figures draw, and where the factors are crossed."""
 
     task: TaskName
-    arms: Annotated[list[ArmName], Some, Distinct]
+    arms: Annotated[list[ArmName], Some, Distinct] | None = Field(
+        default=None, description="those of published, unless they are given"
+    )
     learning_rate: Rate
 
     def where(self) -> dict[str, Any]:
@@ -116,7 +118,8 @@ class Recall(TrainedStudy):
     def corrected_cells(self) -> list[Cell]:
         """What is compared with the notebook's runs, at one learning rate."""
         task, rate = self.corrected.task, self.corrected.learning_rate
-        return [Cell(task, arm, rate) for arm in self.corrected.arms]
+        arms = self.corrected.arms or [a.arm for a in self.published.arms]
+        return [Cell(task, arm, rate) for arm in arms]
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say.

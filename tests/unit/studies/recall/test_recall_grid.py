@@ -24,7 +24,7 @@ GRID = {
         ],
         "seeds": [1337],
     },
-    "corrected": {"task": "hard_2", "arms": ["layernorm", "none"], "learning_rate": 0.01},
+    "corrected": {"task": "hard_2", "learning_rate": 0.01},
     "runs": [
         {
             "task": "hard_2",
@@ -74,10 +74,12 @@ def test_a_job_has_the_task_and_not_its_name():
     assert "hard_2" not in job.model_dump_json()
 
 
-def test_published_arms_have_their_rates_and_corrected_ones_have_one():
+def test_corrected_cells_have_the_published_arms_unless_others_are_given():
     published, corrected = grid().published_cells(), grid().corrected_cells()
     assert list(map(str, published)) == ["copy-layernorm-0.0001", "copy-none-0.0005"]
     assert list(map(str, corrected)) == ["hard_2-layernorm-0.01", "hard_2-none-0.01"]
+    more = grid(**{"corrected.arms": ["none", "manual_l2"]}).corrected_cells()
+    assert list(map(str, more)) == ["hard_2-none-0.01", "hard_2-manual_l2-0.01"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_published_arms_have_their_rates_and_corrected_ones_have_one():
         ("tasks", GRID["tasks"] | {"a/b": {"kind": "copy", "steps": 1}}, "tasks.a/b"),
         ("runs.0.arms", ["none", "layernorm", "none"], "runs.0.arms: .*twice: none"),
         ("published.arms", [GRID["published"]["arms"][0]] * 2, "published: .*twice: layernorm"),
-        ("runs.0.arms", ["layernorm"], "hard_2-none-0.01"),  # which corrected.arms needs
+        ("runs.0.arms", ["layernorm"], "hard_2-none-0.01"),  # which corrected needs
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(key, value, names):
