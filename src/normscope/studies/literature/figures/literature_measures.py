@@ -44,10 +44,10 @@ MEASURES = {
     "uniform_energy": Shown("uniform energy", is_log=True),
     "unselectable_keys": Shown("unselectable keys"),
     "unselectable": Shown("unselectable inputs"),
-    "frozen_loss": Shown("frozen norms (nats)"),
-    "refined_loss": Shown("after further steps (nats)"),
-    "one_frozen_loss": Shown("one norm (nats)"),
-    "one_refined_loss": Shown("after further steps (nats)"),
+    "frozen_loss": Shown("frozen norms\n(nats)"),
+    "refined_loss": Shown("after further\nsteps (nats)"),
+    "one_frozen_loss": Shown("one frozen\nnorm (nats)"),
+    "one_refined_loss": Shown("after further\nsteps (nats)"),
 }
 
 
