@@ -31,6 +31,7 @@ def cards(
     Keys: key, figure (empty without one), statement, where, ``of`` (the key of its
     document), document and its link; verdict, shown as pages do;
     measured, the quantity with its value and interval; finding, a sentence; plot (``plot_of``);
+    ``has_data``, whether this run has any for it, or it is not tested;
     readings, each with name, quote, answer, whether it decides, and facts; facts; test, code and
     command, from which it can be rerun, or nothing for a statement that is not tested.
 
@@ -63,6 +64,7 @@ def cards(
                 "measured": measured(claim),
                 "finding": finding(claim),
                 "plot": plot_of(claim),
+                "has_data": is_unasked(claim) or has_data(claim),
                 "facts": [fact for fact in facts if fact[1]],
             }
             | test
@@ -104,7 +106,8 @@ def measured(claim: Row) -> str:
         return ""
     if claim["effect"] is None:
         value = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
-        return f"{claim['quantity']}: {value or 'no data'}"
+        named = f"{claim['quantity']}: "  # most sentences begin with it
+        return f"{named}{value.removeprefix(named) or 'no data'}"
     where = [claim["case"]] if claim["case"] else []
     if claim["status"] != "deterministic":
         where.append(f"{claim['n']} {claim['n_unit']}")
@@ -112,6 +115,11 @@ def measured(claim: Row) -> str:
         where.append("exploratory")
     places = f" ({', '.join(where)})" if where else ""
     return f"{claim['quantity']}: {estimate(claim)}{places}"
+
+
+def has_data(claim: Row) -> bool:
+    """Whether this run measured anything that a reading of a statement is about."""
+    return any(case["n"] for r in claim["readings"].values() for case in r["cases"].values())
 
 
 def finding(claim: Row) -> str:

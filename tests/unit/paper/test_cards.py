@@ -58,6 +58,21 @@ def test_a_position_counts_units_from_the_bound(test, value, position, holds, ne
     assert finding(claim(readings={"stated": one})).endswith(f"; the statement needs {needs}.")
 
 
+def test_a_statement_without_data_names_its_quantity_once():
+    """A quantity that is printed twice, and data in any case of any reading, are found."""
+    none = CASE | dict.fromkeys(("effect", "low", "high")) | {"n": 0, "extents": []}
+    empty = reading(corrected="difference: no data", alone="no data", cases={"": none})
+    one = claim(**none, readings={"stated": empty, "other": empty})
+    stated = ledger(one, unasked())
+    card, unknown = cards(stated, traces(stated, "a"))
+    assert card["finding"] == "difference: no data; the statement needs more than 0."
+    assert not card["has_data"]
+    assert unknown["has_data"]  # its quote is all that there is to print
+    half = one | {"readings": {"stated": empty, "other": reading()}}
+    stated = ledger(half)
+    assert cards(stated, traces(stated, "a"))[0]["has_data"]
+
+
 def test_intervals_turn_with_their_statement_and_some_readings_have_no_scale():
     mark = marked(1, 0.5, 2, direction="less", margin=0.5)
     assert mark == (-2, -4, -1)
