@@ -50,9 +50,10 @@ STUDIES = CONFIG.studies
 PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
 repair(STORE)
-FIGURES = figures.drawn(registered(figures, CONFIG), CONFIG)
+REGISTERED = registered(figures, CONFIG)
+FIGURES = figures.drawn(REGISTERED, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
-STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, FIGURES)
+STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
 reported(check_prompts, Path(data("prompts.yaml")))
 reported(check_steps, CONFIG.pretrained)
 # expensive results are targets too, so that failed or damaged ones are made again

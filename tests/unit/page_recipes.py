@@ -196,7 +196,10 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")
         unasked(statement=first, quote=first, cannot_be_asked=first, refines=["a"]),
         claim(key="b", verdict="undecided", reason=first, quantity=first, **untested),
         claim(key="c", document="questions", figure=first),
-        *(claim(key=f"d{i}", statement=w, verdict="depends") for i, w in enumerate(words)),
+        *(
+            claim(key=f"d{i}", statement=w, verdict="depends", figure=names[1 % len(names)])
+            for i, w in enumerate(words)
+        ),
     ]
     stated = ledger(*claims, author=first)
     columns = (Column("arm"), Column("loss", decimals()), Column(first, decimals()))

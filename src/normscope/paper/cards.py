@@ -32,8 +32,9 @@ def cards(
     document), document and its link; verdict, shown as pages do;
     measured, the quantity with its value and interval; finding, a sentence; plot (``plot_of``);
     ``has_data``, whether this run has any for it, or it is not tested;
-    readings, each with name, quote, answer, whether it decides, and facts; facts; test, code and
-    command, from which it can be rerun, or nothing for a statement that is not tested.
+    readings, each with name, quote, answer, whether it has data, whether it decides, and facts;
+    facts; test, code, tables and command, from which it can be rerun, or nothing for a statement
+    that is not tested.
 
     Args:
         ledger: the contents of claims.json.
@@ -64,7 +65,7 @@ def cards(
                 "measured": measured(claim),
                 "finding": finding(claim),
                 "plot": plot_of(claim),
-                "has_data": is_unasked(claim) or has_data(claim),
+                "has_data": is_unasked(claim) or any(map(has_data, claim["readings"].values())),
                 "facts": [fact for fact in facts if fact[1]],
             }
             | test
@@ -82,15 +83,16 @@ def _tested(claim: Row, trace: Mapping[str, Any], options: Sequence[str]) -> dic
         ],
         "test": trace["test"],
         "code": trace["code"],
+        "tables": trace["tables"],
         "command": command(trace["tables"], options),
     }
 
 
 def _without_test(claim: Row) -> dict[str, Any]:
     """What a card says of a statement in place of a test: its words, as if of a reading."""
-    stated = {"name": "stated", "quote": claim["quote"] or "", "decides": False}
+    stated = {"name": "stated", "quote": claim["quote"] or "", "decides": False, "has_data": False}
     stated |= {"answer": shown_verdict(claim), "facts": _compared(claim)}
-    return {"figure": "", "readings": [stated], "test": "", "code": [], "command": ""}
+    return {"figure": "", "readings": [stated], "test": "", "code": [], "tables": [], "command": ""}
 
 
 def command(tables: Sequence[str], options: Sequence[str]) -> str:
@@ -117,9 +119,9 @@ def measured(claim: Row) -> str:
     return f"{claim['quantity']}: {estimate(claim)}{places}"
 
 
-def has_data(claim: Row) -> bool:
-    """Whether this run measured anything that a reading of a statement is about."""
-    return any(case["n"] for r in claim["readings"].values() for case in r["cases"].values())
+def has_data(reading: Row) -> bool:
+    """Whether this run measured anything that a reading is about."""
+    return any(case["n"] for case in reading["cases"].values())
 
 
 def finding(claim: Row) -> str:
@@ -194,6 +196,7 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
         "name": name.replace("_", " "),
         "quote": "" if base else reading["quote"] or "",
         "answer": reading["alone"],
+        "has_data": has_data(reading),
         "decides": decides,
         "facts": [fact for fact in facts if fact[1]],
     }

@@ -19,9 +19,9 @@ from normscope.io.yamlfile import read_yaml
 from normscope.schema import Distinct, Some, Strict
 
 FILE = "figures.yaml"
-FOREST = "forest"
+FOREST, REACH = "forest", "reach"
 # the figures of the ledger, which belong to no study: their titles by name
-OF_LEDGER = {FOREST: "The whole ledger", "reach": "Effects that change with size"}
+OF_LEDGER = {FOREST: "The whole ledger", REACH: "Effects that change with size"}
 Text = Annotated[str, Field(min_length=1)]
 
 

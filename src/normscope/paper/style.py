@@ -34,8 +34,6 @@ LINES = (
 )
 DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
 OPEN: dict = {"mfc": "white"}  # one model, which has no interval
-FEWEST_RATES = 3  # learning rates that a figure over rates needs
-TOO_FEW_RATES = f"no arm has {FEWEST_RATES} learning rates"
 LABEL = 0.075  # width of a number at an axis, as a share of the figure's
 LABEL_CHARACTERS = 4  # of such a number; longer ones need more
 MM_PER_INCH = 25.4

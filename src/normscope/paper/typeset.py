@@ -14,6 +14,7 @@ from markdown_it.token import Token
 
 from normscope.errors import Explained
 from normscope.paper.blocks import Block, blocks
+from normscope.paper.figures import FOREST, REACH
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.table import PageTable
 
@@ -41,10 +42,12 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
     """The parts of the PDF that a block becomes."""
     match block.kind:
         case "figures":
-            return [_figure(name, figure) for name, figure in frame.plates(block.name)]
+            shown = {FOREST, REACH, *(card["figure"] for card in frame.cards if card["has_data"])}
+            plates = frame.plates(block.name)
+            return [_figure(name, figure) for name, figure in plates if name in shown]
         case "cards" | "plots":
             chosen = frame.cards_of if block.kind == "cards" else frame.plotted
-            return [{"kind": block.kind, "cards": list(map(_card, chosen(block.name)))}]
+            return [{"kind": block.kind, "cards": list(map(_printable, chosen(block.name)))}]
         case "table":
             return [_table(frame.tables[block.name])]
         case "list":
@@ -54,12 +57,6 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
             return [{"kind": "code", "text": printable(block.tokens[0].content)}]
     level = {"level": block.level} if block.kind == "heading" else {}
     return [{"kind": block.kind, **level, "runs": runs(block.inline)}]
-
-
-def _card(card: Mapping[str, Any]) -> Part:
-    """A statement's card, with a command that may break within its paths."""
-    shown = _printable(card)
-    return {**shown, "command": breakable(shown["command"])}
 
 
 def _printable(value: Any) -> Any:

@@ -6,6 +6,7 @@ A study is a part of the configuration, which determines what ``results/<study>/
 
 import itertools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -20,6 +21,7 @@ from normscope.studies.pilot import Pilot, Tuned
 from normscope.train.recipe import Device, Seeds, Stack
 from normscope.train.stacking import stack_mb
 
+FEWEST_RATES = 3  # learning rates of a cell that figures over rates show
 MODEL_FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", "SHA256SUMS")
 
 
@@ -144,6 +146,11 @@ class TrainedStudy(Study):
     def cells(self) -> dict[str, Any]:
         """The cell of every training job, by its name."""
         return {name: cell for name, (cell, _) in self.blocks().items()}
+
+    def swept(self) -> list[Any]:
+        """The cells that are trained at enough learning rates for a figure, without their rate."""
+        tried = {cell: cell._replace(learning_rate=None) for cell, _ in self.models()}
+        return [cell for cell, n in Counter(tried.values()).items() if n >= FEWEST_RATES]
 
     def trainings(self) -> dict[str, Any]:
         return {name: self.stack_of(*block) for name, block in self.blocks().items()}

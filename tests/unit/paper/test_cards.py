@@ -67,7 +67,7 @@ def test_a_statement_without_data_names_its_quantity_once():
     card, unknown = cards(stated, traces(stated, "a"))
     assert card["finding"] == "difference: no data; the statement needs more than 0."
     assert not card["has_data"]
-    assert unknown["has_data"]  # its quote is all that there is to print
+    assert unknown["has_data"]  # what it would take is printed
     half = one | {"readings": {"stated": empty, "other": reading()}}
     stated = ledger(half)
     assert cards(stated, traces(stated, "a"))[0]["has_data"]

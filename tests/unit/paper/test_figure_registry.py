@@ -58,6 +58,23 @@ def test_the_registered_figures_pass_the_check():
     check(FOLDER, load(FOLDER, tables), tables, config)
 
 
+def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell():
+    raw = read_project(ROOT)
+    block = {"task": "recall_large", "arms": ["none"], "seeds": [1]}
+    figures = load(FOLDER, ["recall"])
+
+    def is_drawn(*blocks: dict[str, Any]) -> bool:
+        runs = [*raw["recall"]["runs"], *blocks]
+        return "sweep" in drawn(
+            figures, load_config(raw | {"recall": raw["recall"] | {"runs": runs}})
+        )
+
+    two, third = block | {"learning_rates": [0.1, 0.2]}, {"learning_rates": [0.3]}
+    assert not is_drawn(two, block | third | {"arms": ["layernorm"]})
+    assert not is_drawn(two, block | {"learning_rates": [0.2], "seeds": [2]})
+    assert is_drawn(two, block | third)
+
+
 def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):
     (entry,) = checked(tmp_path, {"loss": LOSS | {"tables": ["runs", "recall.runs"]}}).values()
     assert entry.sources == {"runs": Table("main", "runs"), "recall.runs": Table("recall", "runs")}

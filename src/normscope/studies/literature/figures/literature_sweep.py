@@ -12,6 +12,7 @@ from normscope.paper.drawing import Look
 from normscope.statistics.summary import split
 from normscope.studies.literature.figures import DOTS, label
 from normscope.studies.literature.tables import TABLES
+from normscope.studies.study import FEWEST_RATES
 
 HEIGHT_MM = 75
 SHIFT = 0.3  # octaves over which the series are dodged
@@ -36,12 +37,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """One series per cell that was trained at several rates."""
     runs, keys = tables["runs"], TABLES["sweeps"].keys[:-1]
     tried = runs.groupby(keys)["learning_rate"].transform("nunique")
-    runs = runs[tried >= style.FEWEST_RATES]
+    runs = runs[tried >= FEWEST_RATES]
     figure, axes = style.canvas(look.width_mm, HEIGHT_MM, 1, 1)
     axis = axes[0, 0]
-    axis.set_title("losses by learning rate")
-    if runs.empty:
-        return figure, style.say(axis, style.TOO_FEW_RATES)
     cells = list(split(runs, keys))
     protocols = [cell["protocol"] for cell, _ in cells]
     for i, (cell, models) in enumerate(cells):

@@ -1,6 +1,6 @@
 """Figure rates: what the learning rate does to each arm's validation loss."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import get_args
 
 import numpy as np
@@ -14,6 +14,7 @@ from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import add_sample, count, divergences, draw_models, in_order, line_look
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, placement_title
+from normscope.studies.study import FEWEST_RATES
 
 MM_PER_PANEL, LEGEND_MM = 62, 25
 SHIFT = 0.13  # octaves per arm, by which arms are dodged
@@ -37,18 +38,14 @@ def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
     axis.set_xlabel("learning rate")
 
 
-def draw(
-    tables: Mapping[str, pd.DataFrame], look: Look, protocols: Sequence[str]
-) -> tuple[Figure, str]:
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """One panel per protocol and placement: loss against the learning rate."""
     runs = tables["runs"]
     tried = runs.groupby(["protocol", "arm", "placement"])["learning_rate"].transform("nunique")
-    runs = runs[runs["protocol"].isin(protocols) & (tried >= style.FEWEST_RATES)]
-    grid = [(protocol, p) for protocol in protocols for p in get_args(Placement)]
+    runs = runs[tried >= FEWEST_RATES]
+    grid = [(protocol, p) for protocol in runs["protocol"].unique() for p in get_args(Placement)]
     cells = {c: models for c in grid if len(models := select(runs, protocol=c[0], placement=c[1]))}
-    figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)))
-    if not cells:
-        return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
+    figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, len(cells))
     first: dict[str, Axes] = {}
     for ((protocol, placement), models), axis in zip(cells.items(), axes[:, 0], strict=True):
         axis.sharey(first.setdefault(protocol, axis))

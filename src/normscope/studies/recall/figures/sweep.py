@@ -12,6 +12,7 @@ from normscope.paper.drawing import Look
 from normscope.statistics.summary import geometric_mean, select
 from normscope.studies.arms import add_sample, arm_legend, draw_models, in_order, line_look
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
+from normscope.studies.study import FEWEST_RATES
 
 ROWS = {"loss": "loss (nats)", "accuracy": "accuracy"}
 MM_PER_PANEL, LEGEND_MM = 38, 20
@@ -44,14 +45,10 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """Loss and accuracy against the learning rate, one cell per task and radius."""
     runs = tables["runs"]
     tried = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
-    runs = facet(runs[tried >= style.FEWEST_RATES])
+    runs = facet(runs[tried >= FEWEST_RATES])
     grid = [(task, panel) for task in dict.fromkeys(runs["task"]) for panel in PANELS]
     cells = {key: rows for key in grid if len(rows := select(runs, task=key[0], panel=key[1]))}
-    figure, axes = style.wrapped(
-        look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)), rows=len(ROWS)
-    )
-    if not cells:
-        return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
+    figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, len(cells), rows=len(ROWS))
     first: dict[tuple[str, str], Axes] = {}
     for ((task, panel), rows), cell in zip(cells.items(), axes, strict=True):
         for axis, (column, title) in zip(cell, ROWS.items(), strict=True):
