@@ -340,7 +340,7 @@ def main() -> None:
         shutil.rmtree(flags.out / "figures", ignore_errors=True)
         shutil.copy(flags.results / "paper" / CLAIMS, flags.out)
         shutil.copy(flags.results / "paper" / MANIFEST, flags.out)
-        keep_figures(shown.figures, flags)
+        keep_figures([*figures.OF_LEDGER, *drawn(config, studies, shown)], flags)
     else:
         write_json(flags.out / MANIFEST, manifest)
         keep_figures(drawn(config, studies, shown), flags)
