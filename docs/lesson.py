@@ -352,7 +352,11 @@ def _verdict(key: str) -> str:
             ("Measured", reading["corrected"]),
             ("Answer", reading["alone"].removeprefix("by case: ")),
         ]
-    parts += [("Why", claim["reason"]), ("Exploratory because", claim["exploratory_because"])]
+    parts += [
+        ("Why", claim["reason"]),
+        ("Limits", claim["limits"]),
+        ("Exploratory because", claim["exploratory_because"]),
+    ]
     lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)
     return (
         f'<details class="claim claim-{claim["verdict"]}" id="{key}"><summary>'

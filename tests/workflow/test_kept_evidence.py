@@ -42,7 +42,7 @@ def test_a_run_is_kept_with_a_row_for_every_model(made: Project, kept: Path):
     assert len(models) == sum(len(pd.read_csv(path)) for path in sums)
     assert not models.duplicated(["study", "job", "seed"]).any()
     figures = {path.name for path in (kept / "figures").iterdir()}
-    assert "loss.svg" in figures
+    assert {"forest.svg", "reach.svg", "loss.svg"} <= figures
 
 
 def test_a_run_is_not_kept_under_the_name_of_another(made: Project, tmp_path: Path):

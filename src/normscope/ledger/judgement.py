@@ -214,7 +214,7 @@ def _strongest(supports: Sequence[Support]) -> Support:
 
 def _where(claim: Claim, reading: str, case: str) -> str:
     """The reading and the case in parentheses, where a statement has several."""
-    shown = reading if len(claim.asked) > 1 else ""
+    shown = reading.replace("_", " ") if len(claim.asked) > 1 else ""
     names = ", ".join(filter(None, [shown, case]))
     return f" ({names})" if names else ""
 

@@ -51,6 +51,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "published_verdict": entry.published.verdict,
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
+        "limits": _limits(judgement),
         "status": status,
         "exploratory_because": why,
         "digest": registry.digests[claim.key],
@@ -137,17 +138,22 @@ def _known(value: float) -> float | None:
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why it is undecided, depends on its reading or differs from its document; else its limits."""
-    entry = judgement.claim.entry
-    differs = not judgement.why and judgement.verdict != entry.published.verdict
-    words = [judgement.why, entry.differs_because if differs else entry.limits]
+    """Why it is undecided, or the answers of the readings on which it depends."""
+    entry, words = judgement.claim.entry, [judgement.why]
     if judgement.verdict == "depends":
         findings = judgement.claim.asked.items()
-        answers = (f"{name} {_alone(entry.readings[name], f)}" for name, f in findings)
-        words.insert(0, "; ".join(answers))
+        answers = [(name, _alone(entry.readings[name], f)) for name, f in findings]
+        words.insert(0, "; ".join(f"{name.replace('_', ' ')} {said}" for name, said in answers))
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
     return "; ".join(filter(None, words))
+
+
+def _limits(judgement: Judgement) -> str:
+    """Why it differs from its document, or else what it leaves open: words about the evidence."""
+    entry = judgement.claim.entry
+    differs = not judgement.why and judgement.verdict != entry.published.verdict
+    return (entry.differs_because if differs else entry.limits) or ""
 
 
 def _unasked(document: str, key: str, entry: Unasked) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _case(reading: Reading, pair: Pair, case: Case) -> str:
         second="".join(others),
         effect=significant_or_tiny(case.effect),
         interval="" if math.isnan(case.low) else f" [{low}, {high}]",
-        n=units(case.n, case.unit),
+        n=units(case.n, case.unit) + ", medians" * (reading.test == "median"),
     )
     if pair.contrast.best:
         names = ", ".join(pair.contrast.best.columns).replace("_", " ")

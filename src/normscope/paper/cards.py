@@ -10,11 +10,13 @@ from normscope.paper.statements import (
     document_name,
     estimate,
     every,
+    has_data,
     is_exploratory,
     is_unasked,
     published,
     reach,
     shown_verdict,
+    units,
 )
 from normscope.paper.table import Row
 
@@ -45,6 +47,8 @@ def cards(
     options: list[str] = []
     if evidence is not None and evidence.is_same:
         options = ["--configfile", evidence.configuration]
+    is_kept = evidence is None or evidence.is_same
+    limits = "limits" if is_kept else "limits, in the evidence"  # whose numbers they quote
     made = []
     for claim in every(ledger):
         facts = _facts(ledger, claim, statements)
@@ -52,7 +56,7 @@ def cards(
             test = _without_test(claim)
         else:
             test = _tested(claim, traces[claim["key"]], options)
-            facts += _verdict_facts(claim)
+            facts += [*_verdict_facts(claim), [limits, claim["limits"]]]
             if evidence is not None:
                 facts.append(["evidence", kept_verdict(claim, evidence)])
         made.append(
@@ -107,21 +111,18 @@ def measured(claim: Row) -> str:
     if is_unasked(claim):
         return ""
     if claim["effect"] is None:
-        value = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
+        readings = claim["readings"]
+        value = readings[claim["reading"]]["corrected"].strip(DASH)
         named = f"{claim['quantity']}: "  # most sentences begin with it
-        return f"{named}{value.removeprefix(named) or 'no data'}"
+        of = f" ({claim['reading'].replace('_', ' ')})" * any(map(has_data, readings.values()))
+        return f"{named}{value.removeprefix(named) or 'no data'}{of}"
     where = [claim["case"]] if claim["case"] else []
     if claim["status"] != "deterministic":
-        where.append(f"{claim['n']} {claim['n_unit']}")
+        where.append(units(claim))
     if is_exploratory(claim):
         where.append("exploratory")
     places = f" ({', '.join(where)})" if where else ""
     return f"{claim['quantity']}: {estimate(claim)}{places}"
-
-
-def has_data(reading: Row) -> bool:
-    """Whether this run measured anything that a reading is about."""
-    return any(case["n"] for case in reading["cases"].values())
 
 
 def finding(claim: Row) -> str:
@@ -161,7 +162,7 @@ def plot_of(claim: Row) -> dict[str, Any] | None:
     marks = [
         {
             **{key: None if end is None else share(end) for key, end in mark._asdict().items()},
-            "reads": reads,
+            "reads": claim["verdict"] if decides and claim["verdict"] != "depends" else reads,
             "decides": decides,
         }
         for mark, reads, decides in places(claim)

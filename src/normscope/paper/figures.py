@@ -207,4 +207,5 @@ def _attributes(value: Any) -> list[str]:
     """The fields, properties and methods that a part of the configuration defines."""
     if not isinstance(value, BaseModel):
         return []
-    return [*type(value).model_fields, *sorted({*dir(type(value))} - {*dir(BaseModel)})]
+    own = sorted({*dir(type(value))} - {*dir(BaseModel)})
+    return [*type(value).model_fields, *(name for name in own if not name.startswith("_"))]

@@ -135,7 +135,6 @@ def collect(
         tables |= {f"{study}.{name}": table for name, table in section.tables.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
     others = {
-        "claims_tests": ledger["tests"],
         "demonstration": demonstration,
         "disputes": disputes(ledger, traces),
         "documents": documents(ledger),

@@ -21,6 +21,7 @@ VERDICTS = ("holds", "fails", "depends", "undecided")
 DECIDED = VERDICTS[:3]
 OUTCOMES = ("confirmed", "refuted", "depends", "open")
 OFF_LABEL, UNASKED = "off-label", "cannot be asked"
+ONE = {"families": "family"}  # others lose their s
 NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm", "p_ledger")
 CHANGES = {  # what is said of ``with_size`` where it is no verb
     "one size": "one size",
@@ -33,9 +34,14 @@ COUNTED = {  # columns of counts, with what they add up
 }
 
 
+def has_data(reading: Row) -> bool:
+    """Whether this run measured anything that a reading is about."""
+    return any(case["n"] for case in reading["cases"].values())
+
+
 def is_exploratory(claim: Row) -> bool:
-    """Whether the test of a statement was not fixed before its data existed."""
-    return claim["status"] == "exploratory"
+    """Whether the test of a statement with data was not fixed before these existed."""
+    return claim["status"] == "exploratory" and any(map(has_data, claim["readings"].values()))
 
 
 def is_unasked(claim: Row) -> bool:
@@ -126,9 +132,8 @@ def tally_table(ledger: Mapping[str, Any]) -> PageTable:
 def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
     """One row per statement: published verdict, verdict, and what it rests on."""
 
-    def units(claim: Row) -> str | None:
-        is_tested = claim["n"] and claim["p"] is not None
-        return f"{claim['n']} {claim['n_unit']}" if is_tested else None
+    def replicates(claim: Row) -> str | None:
+        return units(claim) if claim["n"] and claim["p"] is not None else None
 
     def tested(cell: Callable[[Row], Any]) -> Callable[[Row], Any]:
         return lambda claim: None if is_unasked(claim) else cell(claim)
@@ -139,7 +144,7 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
         derived("published", lambda claim: published(ledger, claim)),
         derived("verdict", shown_verdict),
         derived("effect", tested(effect)),
-        derived("n", tested(units)),
+        derived("n", tested(replicates)),
         derived("reach", tested(lambda claim: reach(claim) or None)),
         derived("p (Holm)", tested(itemgetter("p_holm")), SCIENTIFIC),
         derived("why", lambda claim: claim.get("cannot_be_asked") or claim["reason"] or None),
@@ -206,6 +211,12 @@ def effect(claim: Row) -> str | None:
         return None
     where = f" ({claim['case']})" if claim["case"] else ""
     return f"{claim['quantity']}: {estimate(claim)}{where}"
+
+
+def units(claim: Row) -> str:
+    """The number of units of replication: 12 seeds, 1 family."""
+    n, unit = claim["n"], claim["n_unit"]
+    return f"{n} {ONE.get(unit, unit.removesuffix('s')) if n == 1 else unit}"
 
 
 def estimate(case: Row) -> str:

@@ -39,7 +39,8 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     ``documents`` of the assertions that were tested; ``questions`` of this project, and their
     ``answers`` by verdict; ``tested``, decided by a test; ``whole``, those that stand if Holm's
     correction covers the whole ledger; ``facts``, decided deterministically; ``exploratory`` of
-    the decided; ``family`` error rate of the whole ledger, at most, from those of its documents.
+    the decided; ``corrected``, over which the whole ledger's correction goes; ``families`` with
+    tests, and the ``family`` error rate over them, at most, from those of each; None above 1.
     """
     alpha = 1 - ledger["level"]
     counted = assertions(ledger)
@@ -50,7 +51,8 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     answers = [claim["verdict"] for claim in questions]
     decided = [claim for claim in ledger["claims"] if claim["verdict"] in DECIDED]
     tested = [claim for claim in decided if claim["p_ledger"] is not None]
-    families = {c["document"] for c in ledger["claims"] if c["status"] != "deterministic"}
+    families = {claim["document"] for claim in ledger["claims"] if claim["p"] is not None}
+    family = alpha * len(families)
     return counts(counted) | {
         "off_label": {name: off_label.count(name) for name in OUTCOMES if name in off_label},
         "unasked": len(counted) - len(asserted),
@@ -63,7 +65,9 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
         "tested": len(tested),
         "whole": sum(claim["p_ledger"] < alpha for claim in tested),
         "facts": len(decided) - len(tested),
-        "exploratory": sum(map(is_exploratory, tested)),
+        "decided": len(decided),
+        "exploratory": sum(map(is_exploratory, decided)),
+        "corrected": len(ledger["claims"]) - (len(decided) - len(tested)),
         "families": len(families),
-        "family": Number(min(1.0, alpha * len(families)), PERCENT),
+        "family": Number(family, PERCENT) if family < 1 else None,
     }

@@ -55,9 +55,9 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     each filled with the words of the study and of the frame; ``findings`` likewise, from
     ``<study>/finding.md``, without those that are empty. In all of them ``table("loss")`` is a
     table, in a section a table of its study; ``has("loss")`` says whether it has rows, and
-    ``verdict("key")`` and ``measured("key")`` are a statement's verdict and what was measured. In
-    the summary ``cards("key")`` are those of a document, and ``plots("one other")`` the small
-    plots of statements.
+    ``verdict("key")``, ``measured("key")`` and ``answers("key")`` are a statement's verdict, what
+    was measured, and the answers of its readings with data. In the summary ``cards("key")`` are
+    those of a document, and ``plots("one other")`` the small plots of statements.
 
     Args:
         folder: of ``summary.md``.
@@ -123,7 +123,13 @@ def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
 def _statements(frame: Frame) -> dict[str, Callable[[str], str]]:
     """What a finding says about statements; a ledger may lack them."""
     cards = {card["key"]: card for card in frame.cards}
+
+    def answers(key: str) -> str:
+        readings = cards[key]["readings"] if key in cards else ()
+        return ", ".join(f"{r['name']}: {r['answer']}" for r in readings if r["has_data"])
+
     return {
+        "answers": answers,
         "verdict": lambda key: cards[key]["verdict"] if key in cards else "",
         "measured": lambda key: cards[key]["measured"] if key in cards else "",
     }

@@ -42,9 +42,9 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
     """The parts of the PDF that a block becomes."""
     match block.kind:
         case "figures":
-            shown = {FOREST, REACH, *(card["figure"] for card in frame.cards if card["has_data"])}
-            plates = frame.plates(block.name)
-            return [_figure(name, figure) for name, figure in plates if name in shown]
+            return [
+                _figure(*plate) for plate in frame.plates(block.name) if _is_set(plate[0], frame)
+            ]
         case "cards" | "plots":
             chosen = frame.cards_of if block.kind == "cards" else frame.plotted
             return [{"kind": block.kind, "cards": list(map(_printable, chosen(block.name)))}]
@@ -57,6 +57,12 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
             return [{"kind": "code", "text": printable(block.tokens[0].content)}]
     level = {"level": block.level} if block.kind == "heading" else {}
     return [{"kind": block.kind, **level, "runs": runs(block.inline)}]
+
+
+def _is_set(name: str, frame: Frame) -> bool:
+    """Whether a figure is printed: of a paper with statements, if it shows the test of one."""
+    tested = (card["figure"] for card in frame.cards if card["has_data"])
+    return not frame.cards or name in {FOREST, REACH, *tested}
 
 
 def _printable(value: Any) -> Any:
@@ -126,12 +132,12 @@ def breakable(text: str) -> str:
 def printable(text: str) -> str:
     """A text with [U+4E2D] for characters that are invisible or that the fonts lack."""
     return "".join(
-        c if c == "\n" or _is_set(c) else f"[U+{ord(c):04X}]"
+        c if c == "\n" or _has_glyph(c) else f"[U+{ord(c):04X}]"
         for c in unicodedata.normalize("NFC", text)
     )
 
 
-def _is_set(c: str) -> bool:
+def _has_glyph(c: str) -> bool:
     is_covered = ord(c) < 0x0590 or 0x1E00 <= ord(c) < 0x2C00
     return is_covered and unicodedata.category(c)[0] != "C"
 

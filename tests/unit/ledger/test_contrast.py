@@ -232,7 +232,7 @@ def test_a_sentence_on_medians_has_the_medians_of_both_sides():
         runs("a", [3.0] * 5 + [90.0]), runs("b", [1.0] * 5 + [-80.0]), less={"arm": "b"},
         test="median", sentence="{first} and {second}: {effect}, {n}",
     )  # fmt: skip
-    assert finding.corrected == "difference: 3.00 and 1.00: 2.00, 6 seeds"
+    assert finding.corrected == "difference: 3.00 and 1.00: 2.00, 6 seeds, medians"
 
 
 def test_measures_are_arithmetic_of_columns():

@@ -91,19 +91,16 @@ def test_every_case_is_kept_with_what_it_reads():
         (Case.unknown("undecided: runs diverged"), "undecided"),
     ],
 )
-def test_a_reason_is_given_where_the_verdict_differs_from_the_published_one_and_limits_where_not(
+def test_limits_say_why_a_verdict_differs_from_the_published_one_or_what_it_leaves_open(
     case, verdict, published
 ):
     (judged,) = judge([claim(case, published={"verdict": published}, limits="one size")], ALPHA)
     row = record(judged, UNFROZEN)
     assert row["verdict"] == verdict
-    if verdict == published:
-        assert row["reason"] == "one size"
-    elif verdict == "undecided":
-        assert judged.why
-        assert row["reason"] == f"{judged.why}; one size"
-    else:
-        assert row["reason"] == "one seed"
+    differs = verdict not in (published, "undecided")
+    assert row["limits"] == ("one seed" if differs else "one size")
+    assert row["reason"] == judged.why
+    assert bool(judged.why) == (verdict == "undecided")
 
 
 def test_hostile_text_passes_unchanged(tmp_path):
@@ -113,7 +110,7 @@ def test_hostile_text_passes_unchanged(tmp_path):
     one = claim({HOSTILE: EXACT}, "a", **words, published={"number": HOSTILE, "verdict": "fails"})
     written = strict(ledger(b, judge([one], ALPHA), 0.95, UNFROZEN), tmp_path / "claims.json")
     (row,) = written["claims"]
-    assert {row[k] for k in ("statement", "quantity", "where", "reason", "published_number")} == {
+    assert {row[k] for k in ("statement", "quantity", "where", "limits", "published_number")} == {
         HOSTILE
     }
 
@@ -121,7 +118,8 @@ def test_hostile_text_passes_unchanged(tmp_path):
 def test_a_statement_that_depends_says_on_what():
     (judged,) = judge([read(Case.known(True), Case.known(False))], ALPHA)
     row = record(judged, UNFROZEN)
-    assert (row["verdict"], row["reason"]) == ("depends", "a holds; b fails; one seed")
+    assert (row["verdict"], row["reason"]) == ("depends", "a holds; b fails")
+    assert row["limits"] == "one seed"
     assert list(row["readings"]) == ["a", "b"]
 
 

@@ -73,6 +73,14 @@ def test_a_statement_without_data_names_its_quantity_once():
     assert cards(stated, traces(stated, "a"))[0]["has_data"]
 
 
+@pytest.mark.parametrize(("verdict", "color"), [("undecided", "undecided"), ("depends", "holds")])
+def test_the_mark_that_decides_has_the_color_of_the_verdict_unless_readings_differ(verdict, color):
+    one = claim(verdict=verdict, readings={"stated": reading()})
+    plot = plot_of(one)
+    assert plot is not None
+    assert [(mark["reads"], mark["decides"]) for mark in plot["marks"]] == [(color, True)]
+
+
 def test_intervals_turn_with_their_statement_and_some_readings_have_no_scale():
     mark = marked(1, 0.5, 2, direction="less", margin=0.5)
     assert mark == (-2, -4, -1)

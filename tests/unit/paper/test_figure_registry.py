@@ -58,21 +58,34 @@ def test_the_registered_figures_pass_the_check():
     check(FOLDER, load(FOLDER, tables), tables, config)
 
 
-def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell():
+@pytest.mark.parametrize(
+    ("study", "figure", "block"),
+    [
+        ("main", "rates", {"protocol": "batch_2", "arms": ["dyt"], "placements": ["pre"]}),
+        ("recall", "sweep", {"task": "recall_large", "arms": ["none"]}),
+        (
+            "literature",
+            "literature_sweep",
+            {"protocol": "deep", "arms": ["dyt"], "placements": ["pre"]},
+        ),
+    ],
+)
+def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell(study, figure, block):
     raw = read_project(ROOT)
-    block = {"task": "recall_large", "arms": ["none"], "seeds": [1]}
-    figures = load(FOLDER, ["recall"])
+    figures = load(FOLDER, [study])
 
-    def is_drawn(*blocks: dict[str, Any]) -> bool:
-        runs = [*raw["recall"]["runs"], *blocks]
-        return "sweep" in drawn(
-            figures, load_config(raw | {"recall": raw["recall"] | {"runs": runs}})
+    def is_drawn(*rates: list[float], seed: int = 1, arms: list[str] = block["arms"]) -> bool:
+        first, *others = [block | {"learning_rates": r, "seeds": [1]} for r in rates]
+        added = [first, *(one | {"arms": arms, "seeds": [seed]} for one in others)]
+        part = raw if study == "main" else raw[study]
+        part = part | {"runs": [*part["runs"], *added]}
+        return figure in drawn(
+            figures, load_config(part if study == "main" else raw | {study: part})
         )
 
-    two, third = block | {"learning_rates": [0.1, 0.2]}, {"learning_rates": [0.3]}
-    assert not is_drawn(two, block | third | {"arms": ["layernorm"]})
-    assert not is_drawn(two, block | {"learning_rates": [0.2], "seeds": [2]})
-    assert is_drawn(two, block | third)
+    assert not is_drawn([0.1, 0.2], [0.3], arms=["layernorm"])
+    assert not is_drawn([0.1, 0.2], [0.2], seed=2)
+    assert is_drawn([0.1, 0.2], [0.3])
 
 
 def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):

@@ -12,14 +12,20 @@ from page_recipes import (
     HOSTILE_TEX,
     REPORT,
     SVG,
+    claim,
     frame,
+    ledger,
+    reading,
     template_text,
     templates,
     text_table,
+    traces,
+    unasked,
 )
 
 from normscope.errors import Explained
-from normscope.paper.frame import Frame
+from normscope.paper.cards import cards
+from normscope.paper.frame import Figure, Frame
 from normscope.paper.typeset import document, pdf, printable
 
 LOOK = (REPORT / "summary.typ").read_text()
@@ -82,6 +88,45 @@ def test_print_leaves_out_figures_on_which_no_statement_with_data_rests():
     without = [{**c, "has_data": c["figure"] != "curves"} for c in printed.cards]
     parts = document("\ue000figures\ue000", replace(printed, cards=without))
     assert [part["path"] for part in parts] == ["figures/loss.svg", "figures/reach.svg"]
+
+
+def test_a_norm_card_which_has_no_statements_keeps_its_figure():
+    (figure,) = document("\ue000figures\ue000", Frame({}, {}, {}, {"card": Figure("T", "C")}, {}))
+    assert figure["path"] == "figures/card.svg"
+
+
+def test_short_cards_are_set_between_the_ledger_and_the_appendices(tmp_path):
+    """With the quote that decides and what was measured; without data, with neither."""
+    printed = frame("words of a reading", names=("loss",))
+    empty = reading(quote="not printed", corrected="difference: no data", alone="no data", cases={})
+    kinds = {
+        "a": claim(readings={"stated": reading(quote="it decides"), "other": empty}),
+        "e": claim(
+            key="e",
+            statement="Empty.",
+            n=0,
+            effect=None,
+            readings={"stated": empty, "never": empty},
+        ),
+        "u": unasked(quote="they do"),
+    }
+    stated = ledger(*kinds.values())
+    printed = replace(printed, cards=cards(stated, traces(stated, "a")))
+    text = "## The ledger\n\nIntroduction.\n\n\ue000cards:d\ue000\n\n## Appendices\n\nThe end."
+    shown = text_of(pdf(LOOK, text, printed, FIGURES), tmp_path)
+    kept = (
+        "Introduction.",
+        "itdecides",
+        "other:nodata",
+        "Empty.",
+        "theydo",
+        "AthousandGPUs",
+        "Theend.",
+    )
+    assert [word for word in kept if word not in shown] == []
+    for absent in ("notprinted", "difference:nodata", "never:"):
+        assert absent not in shown
+    assert shown.count("main.runs") == 2
 
 
 def test_a_card_is_printable():

@@ -296,7 +296,12 @@ TABLES = {
         "one tower of attention without residual connections and MLPs, at the start",
         (
             ARM,
-            key("causal", "whether a token attends only to itself and earlier ones", bool),
+            key(
+                "causal",
+                "whether a token attends only to itself and earlier ones",
+                bool,
+                label={True: "causal mask", False: "no mask"},
+            ),
             SEED,
             Column(
                 "collapse_rate",
