@@ -113,9 +113,18 @@ def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
     return {**ledger, "claims": kept, "unasked": []}
 
 
+def with_limits(ledger: Mapping[str, Any]) -> dict[str, Any]:
+    """The ledger with the limits of a verdict next to its reason: pages show both as why."""
+    joined = (
+        claim | {"reason": "; ".join(filter(None, (claim["reason"], claim["limits"])))}
+        for claim in ledger["claims"]
+    )
+    return {**ledger, "claims": list(joined)}
+
+
 def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
-    config, ledger = record("manifest")["config"], record("claims")
+    config, ledger = record("manifest")["config"], with_limits(record("claims"))
     arms = table("main", "arms")
     copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
     costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])

@@ -21,8 +21,8 @@ CAPTION = """A row has the key of its statement, by which the cards are found. T
 distance of an effect from its bound, in the direction of the statement, in units of its margin;
 without a margin, of the bound's distance from no difference; without either (open circles), of
 the quantity itself. Ratios enter by their logarithms, and their own unit is a factor of two. The
-axis is linear near 0 and logarithmic beyond. Shaded is what supports the statement: values beyond
-the bound, beyond a relevant difference, or within the margin. The large mark is the case on which
+axis is linear near 0 and logarithmic beyond; dotted lines are at -1 and 1. Shaded is what supports
+the statement: values beyond the bound, beyond a relevant difference, or within the margin. The large mark is the case on which
 the verdict rests, with its interval, in the color of the verdict, or of the case if the verdict
 depends; faint marks are the other cases of all readings, each by its own bound and margin and in
 its own color. Green is for holds, red for fails, and gray for undecided. Diamonds (deterministic)
