@@ -19,16 +19,17 @@ from normscope.paper.table import Row
 
 CAPTION = """A row has the key of its statement, by which the cards are found. The position is the
 distance of an effect from its bound, in the direction of the statement, in units of its margin;
-without a margin, of the bound's distance from no difference; without either (open circles), of
-the quantity itself. Ratios enter by their logarithms, and their own unit is a factor of two. The
-axis is linear near 0 and logarithmic beyond; dotted lines are at -1 and 1. Shaded is what supports
-the statement: values beyond the bound, beyond a relevant difference, or within the margin. The large mark is the case on which
-the verdict rests, with its interval, in the color of the verdict, or of the case if the verdict
-depends; faint marks are the other cases of all readings, each by its own bound and margin and in
-its own color. Green is for holds, red for fails, and gray for undecided. Diamonds (deterministic)
-and squares (no common scale) lie at the right if the statement holds, at the left if it fails,
-and at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts,
-and a dagger those of off-label tests, in another regime than the authors claim."""
+without a margin, of the bound's distance from no difference; without either (open circles), of the
+quantity itself. Ratios enter by their logarithms, and their own unit is a factor of two. The axis
+is linear near 0 and logarithmic beyond; dotted lines are at -1 and 1. Shaded is what supports the
+statement: values beyond the bound, beyond a relevant difference, or within the margin. The large
+mark is the case on which the verdict rests, with its interval, in the color of the verdict, or of
+the case if the verdict depends; faint marks are the other cases of all readings, each by its own
+bound and margin and in its own color. Green is for holds, red for fails, and gray for undecided.
+Diamonds (deterministic) and squares (no common scale) lie at the right if the statement holds, at
+the left if it fails, and at both sides if it depends; triangles lie beyond the axis. A star marks
+exploratory verdicts, and a dagger those of off-label tests, in another regime than the authors
+claim."""
 QUESTIONS = "Questions of this project"
 PAPER_MM = 192  # height of a page, less its caption
 ROW_MM = 3.6
