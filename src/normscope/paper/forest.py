@@ -28,8 +28,7 @@ the case if the verdict depends; faint marks are the other cases of all readings
 bound and margin and in its own color. Green is for holds, red for fails, and gray for undecided.
 Diamonds (deterministic) and squares (no common scale) lie at the right if the statement holds, at
 the left if it fails, and at both sides if it depends; triangles lie beyond the axis. A star marks
-exploratory verdicts, and a dagger those of off-label tests, in another regime than the authors
-claim."""
+exploratory verdicts, and a dagger off-label ones."""
 QUESTIONS = "Questions of this project"
 PAPER_MM = 192  # height of a page, less its caption
 ROW_MM = 3.6
