@@ -42,8 +42,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     deepest = blocks["block"].max()
     blocks = blocks[blocks.groupby("protocol")["block"].transform("max") == deepest]
     panels = list(split(blocks, ["protocol", "arm"]))
+    most = 2 if len(panels) <= 6 else 3  # three lines of panels fill a page
     figure, axes = style.wrapped(
-        look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(panels)), most=2
+        look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(panels)), most=most
     )
     if not panels:
         axes[0, 0].set_title("added losses")
