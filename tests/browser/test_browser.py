@@ -113,7 +113,7 @@ def test_the_first_screen_says_what_was_found(visit, summary, width, height):
 
 
 def test_every_card_names_its_figure_its_test_its_code_and_its_command(visit, summary):
-    """A statement that cannot be asked has none; a figure that the run does not draw has no link."""
+    """One that cannot be asked has none; a figure that the run does not draw has no link."""
     page = visit(summary).page
     cards = page.evaluate(LINKED)
     claims = {}
