@@ -114,8 +114,9 @@ def measured(claim: Row) -> str:
         readings = claim["readings"]
         value = readings[claim["reading"]]["corrected"].strip(DASH)
         named = f"{claim['quantity']}: "  # most sentences begin with it
-        of = f" ({claim['reading'].replace('_', ' ')})" * any(map(has_data, readings.values()))
-        return f"{named}{value.removeprefix(named) or 'no data'}{of}"
+        said = f"{named}{value.removeprefix(named) or 'no data'}"
+        is_partly_known = any(map(has_data, readings.values()))
+        return f"{said} ({claim['reading'].replace('_', ' ')})" if is_partly_known else said
     where = [claim["case"]] if claim["case"] else []
     if claim["status"] != "deterministic":
         where.append(units(claim))

@@ -43,7 +43,9 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
     match block.kind:
         case "figures":
             return [
-                _figure(*plate) for plate in frame.plates(block.name) if _is_set(plate[0], frame)
+                _figure(*plate)
+                for plate in frame.plates(block.name)
+                if _is_printed(plate[0], frame)
             ]
         case "cards" | "plots":
             chosen = frame.cards_of if block.kind == "cards" else frame.plotted
@@ -59,7 +61,7 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
     return [{"kind": block.kind, **level, "runs": runs(block.inline)}]
 
 
-def _is_set(name: str, frame: Frame) -> bool:
+def _is_printed(name: str, frame: Frame) -> bool:
     """Whether a figure is printed: of a paper with statements, if it shows the test of one."""
     tested = (card["figure"] for card in frame.cards if card["has_data"])
     return not frame.cards or name in {FOREST, REACH, *tested}

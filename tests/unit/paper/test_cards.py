@@ -70,7 +70,9 @@ def test_a_statement_without_data_names_its_quantity_once():
     assert unknown["has_data"]  # what it would take is printed
     half = one | {"readings": {"stated": empty, "other": reading()}}
     stated = ledger(half)
-    assert cards(stated, traces(stated, "a"))[0]["has_data"]
+    (partly,) = cards(stated, traces(stated, "a"))
+    assert partly["has_data"]
+    assert partly["finding"].startswith("difference: no data (stated); ")
 
 
 @pytest.mark.parametrize(("verdict", "color"), [("undecided", "undecided"), ("depends", "holds")])
