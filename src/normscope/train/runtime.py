@@ -1,6 +1,7 @@
 """Threads, allocator, device and precision of a process."""
 
 import ctypes
+import math
 import os
 import time
 from contextlib import AbstractContextManager
@@ -15,6 +16,7 @@ from normscope.errors import Explained
 FP32_ERROR = 2e-6
 # bf16 products take half as long as fp32 ones on CPUs with such instructions, else 15 to 70 times
 SLOW = 2
+ROUNDS = 10
 
 CPU = torch.device("cpu")
 
@@ -82,15 +84,20 @@ def _factors() -> tuple[torch.Tensor, torch.Tensor]:
     return a, b
 
 
-def product_seconds(dtype: torch.dtype) -> float:
-    """Seconds of the product of ``_factors`` in ``dtype`` on the CPU, the least of several."""
-    a, b = (factor.to(dtype) for factor in _factors())
-    seconds = []
-    for _ in range(5):
-        began = time.perf_counter()
-        _ = a @ b
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+def product_seconds(*dtypes: torch.dtype) -> list[float]:
+    """Seconds of the product of ``_factors`` on the CPU in each of ``dtypes``.
+
+    Each is the least of ``ROUNDS``. The types take turns, so that the machine's other load slows
+    all of them.
+    """
+    factors = [[factor.to(dtype) for factor in _factors()] for dtype in dtypes]
+    seconds = [math.inf] * len(dtypes)
+    for _ in range(ROUNDS):
+        for i, (a, b) in enumerate(factors):
+            began = time.perf_counter()
+            _ = a @ b
+            seconds[i] = min(seconds[i], time.perf_counter() - began)
+    return seconds
 
 
 def product_error(dtype: torch.dtype, device: torch.device = CPU) -> float:
@@ -144,9 +151,9 @@ def start(
     torch.set_float32_matmul_precision("medium")
     if product_error(torch.float32, at) > FP32_ERROR:
         torch.set_float32_matmul_precision("highest")
-    is_cpu_in_bf16 = at == CPU and precision == "bf16"
-    if is_cpu_in_bf16 and product_seconds(torch.bfloat16) > SLOW * product_seconds(torch.float32):
-        precision = "fp32"
+    if at == CPU and precision == "bf16":
+        bf16, fp32 = product_seconds(torch.bfloat16, torch.float32)
+        precision = "fp32" if bf16 > SLOW * fp32 else "bf16"
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     matmul = torch.get_float32_matmul_precision()
     return Runtime(precision, threads, matmul, product_error(dtype, at), at)
