@@ -354,6 +354,7 @@ def _verdict(key: str) -> str:
         ]
     parts += [
         ("Why", claim["reason"]),
+        ("Why it differs", claim["differs_because"]),
         ("Limits", claim["limits"]),
         ("Exploratory because", claim["exploratory_because"]),
     ]

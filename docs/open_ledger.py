@@ -172,7 +172,8 @@ def statements() -> list[dict[str, Any]]:
         facts = {
             term: said for term, said in card["facts"] if term.replace(" ", "_") not in RELATED
         }
-        why = "; ".join(filter(None, (facts.pop(word, "") for word in ("why", "limits"))))
+        words = (facts.pop(word, "") for word in ("why", "why it differs", "limits"))
+        why = "; ".join(filter(None, words))
         made.append({**card, **added, "why": why, "facts": [*facts.items(), *_origin(claim)]})
         verdict, *status = (word.label for word in _verdict(claim))
         made[-1] |= {"verdict_words": verdict, "status_words": status}

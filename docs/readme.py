@@ -114,9 +114,10 @@ def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_limits(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger with the limits of a verdict next to its reason: pages show both as why."""
+    """The ledger with a verdict's limits, and why it differs, next to its reason: all are why."""
+    keys = ("reason", "differs_because", "limits")
     joined = (
-        claim | {"reason": "; ".join(filter(None, (claim["reason"], claim["limits"])))}
+        claim | {"reason": "; ".join(claim[key] for key in keys if claim[key])}
         for claim in ledger["claims"]
     )
     return {**ledger, "claims": list(joined)}

@@ -154,6 +154,7 @@ def claim(**changes: Any) -> dict[str, Any]:
         **RELATED,
         **{
             "reason": "",
+            "differs_because": "",
             "limits": "",
             "reading": "stated",
             "case": "",

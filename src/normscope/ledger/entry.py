@@ -68,7 +68,7 @@ class Entry(Statement):
     figure: str = Field(description="the figure or table that shows it")
     differs_because: Word = Field(description="why the verdict may differ from the published one")
     limits: Word | None = Field(
-        default=None, description="what a verdict that does not differ leaves open; shown with it"
+        default=None, description="what a verdict leaves open, whatever it is"
     )
     readings: Annotated[dict[Key, Reading], Some] = Field(
         description="by name; the first is in the document's own words and regime"

@@ -51,7 +51,8 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "published_verdict": entry.published.verdict,
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
-        "limits": _limits(judgement),
+        "differs_because": entry.differs_because if _differs(judgement) else "",
+        "limits": entry.limits or "",
         "status": status,
         "exploratory_because": why,
         "digest": registry.digests[claim.key],
@@ -149,11 +150,9 @@ def _reason(judgement: Judgement) -> str:
     return "; ".join(filter(None, words))
 
 
-def _limits(judgement: Judgement) -> str:
-    """Why it differs from its document, or else what it leaves open: words about the evidence."""
-    entry = judgement.claim.entry
-    differs = not judgement.why and judgement.verdict != entry.published.verdict
-    return (entry.differs_because if differs else entry.limits) or ""
+def _differs(judgement: Judgement) -> bool:
+    """Whether the verdict is another one than the document's own."""
+    return not judgement.why and judgement.verdict != judgement.claim.entry.published.verdict
 
 
 def _unasked(document: str, key: str, entry: Unasked) -> dict[str, Any]:

@@ -48,7 +48,6 @@ def cards(
     if evidence is not None and evidence.is_same:
         options = ["--configfile", evidence.configuration]
     is_kept = evidence is None or evidence.is_same
-    limits = "limits" if is_kept else "limits, in the evidence"  # whose numbers they quote
     made = []
     for claim in every(ledger):
         facts = _facts(ledger, claim, statements)
@@ -56,7 +55,7 @@ def cards(
             test = _without_test(claim)
         else:
             test = _tested(claim, traces[claim["key"]], options)
-            facts += [*_verdict_facts(claim), [limits, claim["limits"]]]
+            facts += [*_verdict_facts(claim), *_words_of_evidence(claim, is_kept=is_kept)]
             if evidence is not None:
                 facts.append(["evidence", kept_verdict(claim, evidence)])
         made.append(
@@ -236,6 +235,13 @@ def _verdict_facts(claim: Row) -> list[Fact]:
         ["exploratory because", claim["exploratory_because"]],
         ["p-values", _p_values(claim)],
     ]
+
+
+def _words_of_evidence(claim: Row, *, is_kept: bool) -> list[Fact]:
+    """Words that quote the numbers of the kept evidence, and say so in another run."""
+    words = {"why it differs": claim["differs_because"], "limits": claim["limits"]}
+    prefix = "" if is_kept else "in the evidence, "
+    return [[term, prefix + said] for term, said in words.items() if said]
 
 
 def _off_label(claim: Row) -> str:

@@ -91,14 +91,14 @@ def test_every_case_is_kept_with_what_it_reads():
         (Case.unknown("undecided: runs diverged"), "undecided"),
     ],
 )
-def test_limits_say_why_a_verdict_differs_from_the_published_one_or_what_it_leaves_open(
+def test_a_verdict_has_its_limits_and_says_why_it_differs_if_it_differs_from_the_published_one(
     case, verdict, published
 ):
     (judged,) = judge([claim(case, published={"verdict": published}, limits="one size")], ALPHA)
     row = record(judged, UNFROZEN)
     assert row["verdict"] == verdict
     differs = verdict not in (published, "undecided")
-    assert row["limits"] == ("one seed" if differs else "one size")
+    assert (row["differs_because"], row["limits"]) == ("one seed" * differs, "one size")
     assert row["reason"] == judged.why
     assert bool(judged.why) == (verdict == "undecided")
 
@@ -110,16 +110,15 @@ def test_hostile_text_passes_unchanged(tmp_path):
     one = claim({HOSTILE: EXACT}, "a", **words, published={"number": HOSTILE, "verdict": "fails"})
     written = strict(ledger(b, judge([one], ALPHA), 0.95, UNFROZEN), tmp_path / "claims.json")
     (row,) = written["claims"]
-    assert {row[k] for k in ("statement", "quantity", "where", "limits", "published_number")} == {
-        HOSTILE
-    }
+    kept = ("statement", "quantity", "where", "differs_because", "published_number")
+    assert {row[key] for key in kept} == {HOSTILE}
 
 
 def test_a_statement_that_depends_says_on_what():
     (judged,) = judge([read(Case.known(True), Case.known(False))], ALPHA)
     row = record(judged, UNFROZEN)
     assert (row["verdict"], row["reason"]) == ("depends", "a holds; b fails")
-    assert row["limits"] == "one seed"
+    assert (row["differs_because"], row["limits"]) == ("one seed", "")
     assert list(row["readings"]) == ["a", "b"]
 
 

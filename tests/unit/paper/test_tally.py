@@ -120,6 +120,15 @@ def test_a_verdict_has_its_limits_wherever_it_is_shown():
     assert why == "A thousand GPUs."
 
 
+@pytest.mark.parametrize(("is_same", "prefix"), [(True, ""), (False, "in the evidence, ")])
+def test_words_that_quote_the_evidence_say_so_in_another_run(is_same, prefix):
+    stated = ledger(claim(verdict="fails", differs_because="small models", limits="one text"))
+    (card,) = cards(stated, traces(stated, "x"), Evidence("x.yaml", is_same, stated))
+    said = [["why it differs", f"{prefix}small models"], ["limits", f"{prefix}one text"]]
+    assert [fact for fact in card["facts"] if fact in said] == said
+    assert "in the evidence" not in str(cards(stated, traces(stated, "x")))
+
+
 def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
     """In the ledger, on its card with the reason and in its finding, in counts and numbers."""
     one = claim(status="exploratory", exploratory_because="its test was changed", verdict="fails")
