@@ -94,7 +94,7 @@ trained:
   steps: 4
   seeds: [1, 2]
 stack: 2
-kept: {learning_rate: 0.003, warmup_steps: 2}
+kept: [{learning_rate: 0.003, warmup_steps: 2}]
 windows: 2
 spectra: 2
 """) | {"training": recipe(steps=6, eval_every=6, eval_tokens=30).training.model_dump()}

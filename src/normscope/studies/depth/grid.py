@@ -113,7 +113,9 @@ class Depth(TransformerStudy):
     training: Training
     start: Annotated[list[StartGrid], Some, AfterValidator(_distinct_shapes)]
     trained: Annotated[list[TrainedGrid], AfterValidator(_one_length)]
-    kept: Kept = Field(description="the schedule of the trained models that are probed")
+    kept: Annotated[list[Kept], Some, Distinct] = Field(
+        description="the schedules of the trained models that are probed; a shape has one of them"
+    )
     windows: PositiveInt = Field(description="windows of validation text in the batch of a probe")
     spectra: int = Field(
         ge=2,
@@ -125,11 +127,16 @@ class Depth(TransformerStudy):
     def can_be_trained(self) -> Self:
         checked("sizes", lambda: [self.sizes.model(shape) for shape in self._start()])
         checked("trained", self.trainings)
-        rate, warmup = self.kept.learning_rate, self.kept.warmup_steps
-        if self.trained and not any(self._kept().values()):
+        kept: dict[Shape, Kept] = {}
+        for cell in self._kept_cells():
+            if kept.setdefault(cell.shape, cell.kept) != cell.kept:
+                raise ValueError(
+                    f"kept: {cell.shape} is trained at {kept[cell.shape]} and at {cell.kept}: "
+                    "give one of them"
+                )
+        for lost in [one for one in self.kept if one not in kept.values() and self.trained]:
             raise ValueError(
-                f"trained: no models at learning rate {rate:g} with {warmup} steps of "
-                "warm-up, which are to be probed: add both to a block"
+                f"trained: no models at {lost}, which are to be probed: add both to a block"
             )
         return self
 
@@ -156,12 +163,15 @@ class Depth(TransformerStudy):
         """The seeds of every shape that is probed at the start."""
         return {shape: grid.seeds for grid in self.start for shape in grid.shapes()}
 
+    def _kept_cells(self) -> list[Cell]:
+        """The trained cells whose models are probed."""
+        return [cell for grid in self.trained for cell in grid.cells() if cell.kept in self.kept]
+
     def _kept(self) -> dict[Shape, list[str]]:
         """The jobs of every trained shape whose models are probed."""
         names: dict[Shape, list[str]] = {}
-        kept = self.kept.learning_rate, self.kept.warmup_steps
         for name, cell in self.cells().items():
-            if (cell.learning_rate, cell.warmup_steps) == kept:
+            if cell.kept in self.kept:
                 names.setdefault(cell.shape, []).append(name)
         return names
 
@@ -191,7 +201,6 @@ class Depth(TransformerStudy):
             for depth in dict.fromkeys(shape.depth for shape in [*self._start(), *self._kept()])
         ]
         trained = dict.fromkeys(cell for cell, _ in self.models())
-        kept = self.kept.learning_rate, self.kept.warmup_steps
 
         def of(cells: Iterable[Cell], *columns: str, **row: str) -> list[tuple[Row, Extent]]:
             names = ("depth", *columns)
@@ -203,8 +212,7 @@ class Depth(TransformerStudy):
                 for values, steps in rows
             ]
 
-        probed = [c for c in trained if (c.learning_rate, c.warmup_steps) == kept]
-        models = [*started, *of(probed, state="trained")]
+        models = [*started, *of(self._kept_cells(), state="trained")]
         by_warm_up = of(trained, "warmup_steps")
         return {
             "rates": models,

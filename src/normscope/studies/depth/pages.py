@@ -77,13 +77,12 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
         tables: by_shape and trainability.
     """
     t, s = study.training, study.sizes
-    kept = study.kept
     return Section(
         words={
             "sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
             "training": f"steps of {t.batch_size} windows, {t.precision}",
             "tokens": Number(t.eval_tokens, INTEGER) if t.eval_tokens else "all",
-            "kept": f"learning rate {kept.learning_rate:g}, {kept.warmup_steps} steps of warm-up",
+            "kept": ", or ".join(map(str, study.kept)),
             "windows": study.windows,
             "tokens_of_spectra": TOKENS,
             "stuck": STUCK,

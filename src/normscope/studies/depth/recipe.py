@@ -41,6 +41,16 @@ class Sizes(Strict):
         )
 
 
+class Kept(Strict):
+    """A schedule whose models are probed block by block."""
+
+    learning_rate: Rate
+    warmup_steps: WarmUp
+
+    def __str__(self) -> str:
+        return f"learning rate {self.learning_rate:g} with {self.warmup_steps} steps of warm-up"
+
+
 class Cell(NamedTuple):
     """A shape and a learning-rate schedule, with one trained model per seed."""
 
@@ -57,16 +67,14 @@ class Cell(NamedTuple):
     def shape(self) -> Shape:
         return Shape(*self[:-3])
 
+    @property
+    def kept(self) -> Kept:
+        """Its schedule, with which its models may be probed."""
+        return Kept(learning_rate=self.learning_rate, warmup_steps=self.warmup_steps)
+
     def __str__(self) -> str:
         """``layernorm-pre-residual-gpt2-24-0.001-40-600``, the beginning of its files' names."""
         return f"{self.shape}-{rate_name(self.learning_rate)}-{self.warmup_steps}-{self.steps}"
-
-
-class Kept(Strict):
-    """The schedule whose models are probed block by block."""
-
-    learning_rate: Rate
-    warmup_steps: WarmUp
 
 
 class Probe(Strict):

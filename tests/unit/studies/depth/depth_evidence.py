@@ -16,9 +16,9 @@ SCHEDULE = {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600, "unigram":
 Row = dict[str, Any]
 
 
-def near(value: float, spread: float = 0.01) -> list[float]:
-    """Six values around one, in proportion."""
-    return [value * (1 + spread * (i - (SEEDS - 1) / 2)) for i in range(SEEDS)]
+def near(value: float, spread: float = 0.01, n: int = SEEDS) -> list[float]:
+    """Values around one, in proportion."""
+    return [value * (1 + spread * (i - (n - 1) / 2)) for i in range(n)]
 
 
 def rates_of(measure: str, values: Sequence[float], **changes: Any) -> list[Row]:

@@ -96,22 +96,31 @@ def test_the_stream_is_compared_with_that_without_a_norm(*, reading, start, with
 
 
 def test_gradients_of_post_norm_can_be_large_at_one_start():
-    def gradients(post: float, **changes) -> list[Row]:
-        pre = around("last_gradient", 1.0, **changes)
-        return pre + rates_of("last_gradient", near(post, 0.02), **POST | changes)
+    """Of eight seeds, because two starts are tested by signs; the network has 12 blocks."""
 
-    trained = around("last_gradient", 1.0, **POST | {"state": "trained"})
-    planted = tables(gradients(0.5) + gradients(3.0, **XAVIER) + trained)
+    def gradients(value: float, **network) -> list[Row]:
+        return rates_of("last_gradient", near(value, 0.02, n=8), **network)
+
+    starts = {"xavier": 3.0, "gpt2": 0.5}
+    planted = [
+        row
+        for init, value in starts.items()
+        for row in gradients(1.0, init=init)
+        + gradients(value, init=init, **POST)
+        + gradients(1.0, init=init, **POST | TRAINED)
+    ]
+    claim = statement("post_large_gradients", tables(planted))
     effects = {
         name: [case.effect for case in found.cases.values()]
-        for name, found in statement("post_large_gradients", planted).findings.items()
+        for name, found in claim.findings.items()
     }
+    either = pytest.approx([3, 0.5], rel=1e-2)
     assert {name: found for name, found in effects.items() if found} == {
-        "can": pytest.approx([3, 0.5], rel=1e-2),
-        "early_from_gpt2": pytest.approx([0.5], rel=1e-2),
-        "can_shallower": pytest.approx([3, 0.5], rel=1e-2),  # the planted network has 12 blocks
+        "can": either,
+        "early": either,
+        "can_shallower": either,
     }
-    assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
+    assert verdict(claim) == "holds"
 
 
 @pytest.mark.parametrize(
@@ -224,16 +233,16 @@ def test_sensitivities_are_compared_over_all_pairs_of_rates():
 
 
 @pytest.mark.parametrize(
-    ("without", "with_it", "pre", "answer"),
+    ("without", "with_it", "pre", "more", "gains"),
     [
-        (WORSE, GOOD, GOOD, "holds"),
-        (GOOD, WORSE, GOOD, "fails"),
-        (WORSE, GOOD, WORSE, "fails"),  # pre-norm gains as much
-        (SLIGHTLY, GOOD, GOOD, "fails"),
+        (WORSE, GOOD, GOOD, "holds", "holds"),
+        (GOOD, WORSE, GOOD, "fails", "fails"),
+        (WORSE, GOOD, WORSE, "fails", "holds"),  # pre-norm gains as much
+        (SLIGHTLY, GOOD, GOOD, "fails", "fails"),
     ],
 )
-def test_warm_up_is_judged_at_the_best_rates_by_its_gain_over_that_of_pre_norm(
-    without, with_it, pre, answer
+def test_warm_up_is_judged_at_the_best_rates_by_its_gain_and_by_that_over_the_gain_of_pre_norm(
+    *, without, with_it, pre, more, gains
 ):
     """The fast rate is best with a warm-up, the slow one without: neither gains at one rate."""
 
@@ -243,7 +252,8 @@ def test_warm_up_is_judged_at_the_best_rates_by_its_gain_over_that_of_pre_norm(
         return none + another + by_rate(STUCK, with_it, 200, **changes)
 
     planted = tables([], trained(without, with_it, **POST), trained(pre, GOOD))
-    assert finding("post_warm_up", "tuned", planted).answer == answer
+    assert finding("post_warm_up", "tuned", planted).answer == more
+    assert finding("post_warm_up", "by_itself", planted).answer == gains
 
 
 @pytest.mark.parametrize(("learned", "answer"), [(0, "holds"), (1, UNCLEAR)])

@@ -71,7 +71,7 @@ def test_a_place_probes_all_of_its_shapes_at_the_start_and_where_they_are_traine
 
 
 def test_without_trained_shapes_there_are_places_alone():
-    grid = depth_grid(trained=[], kept={"learning_rate": 1.0, "warmup_steps": 99})
+    grid = depth_grid(trained=[], kept=[{"learning_rate": 1.0, "warmup_steps": 99}])
     assert grid.trainings() == {}
     assert grid.probed("pre") == []
     assert all(not p.trained for place in grid.probes().values() for p in place.probes)
@@ -110,11 +110,15 @@ def test_blocks_may_share_models_and_each_may_have_schedules_of_its_own():
     [
         ({"start__0__arms": ["layernorm", "none"]}, "depth.start.0: arm none with placement p"),
         ({"trained__0__placements": ["pre", "none"]}, "depth.trained.0: arm layernorm .* none"),
-        ({"kept__learning_rate": 0.1}, "depth: trained: .*0.1 with 2 steps"),
-        ({"kept__warmup_steps": 1}, "depth: trained: .*0.003 with 1 steps"),
+        ({"kept__0__learning_rate": 0.1}, "depth: trained: .*0.1 with 2 steps"),
+        ({"kept__0__warmup_steps": 1}, "depth: trained: .*0.003 with 1 steps"),
         (  # each of its parts occurs, but not together
-            {"kept": {"learning_rate": 0.01, "warmup_steps": 3}},
+            {"kept": [*GRID["kept"], {"learning_rate": 0.01, "warmup_steps": 3}]},
             "depth: trained: .*0.01 with 3 steps.*: add both to a block",
+        ),
+        (  # of one shape
+            {"kept": [*GRID["kept"], {"learning_rate": 0.003, "warmup_steps": 0}]},
+            "depth: kept: layernorm-pre-residual-gpt2-2 is trained at .* with 0 .* with 2 .* one",
         ),
         ({"start__1": GRID["start"][0]}, "depth.start: .*twice: layernorm-post-plain-gpt2-2"),
         (  # of one shape in two blocks
