@@ -22,7 +22,7 @@ from normscope.ledger.frozen import read_registry
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import record
 from normscope.nn.recipe import PLACEMENTS
-from normscope.paper.statements import shown_verdict
+from normscope.paper.statements import explanations, shown_verdict
 from normscope.pilot import read_project
 from normscope.statistics.levels import ALPHA
 from normscope.studies.depth.grid import Depth
@@ -347,6 +347,7 @@ def _verdict(key: str) -> str:
         if len(claim["readings"]) > 1:
             parts.append((f"Reading {name.replace('_', ' ')}", reading["quote"] or ""))
         parts += [
+            ("In plain words", reading["restated"] or ""),
             ("As published", reading["as_published"]),
             ("Test", reading["criterion"]),
             ("Measured", reading["corrected"]),
@@ -354,8 +355,7 @@ def _verdict(key: str) -> str:
         ]
     parts += [
         ("Why", claim["reason"]),
-        ("Why it differs", claim["differs_because"]),
-        ("Limits", claim["limits"]),
+        *((term.capitalize(), said) for term, said in explanations(claim).items()),
         ("Exploratory because", claim["exploratory_because"]),
     ]
     lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)

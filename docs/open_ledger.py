@@ -26,6 +26,7 @@ from normscope.paper.statements import (
     CHANGES,
     OFF_LABEL,
     UNASKED,
+    decisive,
     document_name,
     estimate,
     every,
@@ -42,6 +43,7 @@ ROOT = Path(__file__).parents[1]
 MARK = "<!-- ledger -->"
 FENCE = "`" * 6  # longer than any in a statement
 FOLDER = "ledger"  # of the pages of statements
+NOTES = ("why", "why it differs", "why it may differ", "limits")  # facts that a page shows first
 FORMULAS = PLURALS["formula"]  # the unit of a statement that needs no data
 MODELS = "models (blocks x width)"  # a group of options
 TEMPLATES = environment(ROOT / "docs", ROOT / "workflow/report", autoescape=True)
@@ -149,7 +151,8 @@ def statements() -> list[dict[str, Any]]:
     """The card of every statement, with what its page and its row show in addition.
 
     Keys, in addition to those of a card: title of its document; words, by filter; verdict_words,
-    status_words, quantity, estimate, n, reach and why, the reason of an open verdict; cases, the
+    status_words, quantity, estimate, n, reach and place, the reading and the case of the
+    estimate; notes, why the verdict is as it is; cases, the
     rows of its readings; related statements; drawn, title and caption of its figure if the
     evidence has it; and commands, each with what it does.
     """
@@ -164,7 +167,7 @@ def statements() -> list[dict[str, Any]]:
             "title": ledger["documents"][claim["document"]]["title"],
             "words": _words(claim, card, claims.entries.get(claim["key"]), vocabularies),
             "related": related[claim["key"]],
-            **{"quantity": "", "estimate": "", "n": "", "reach": "", "drawn": None},
+            **{"quantity": "", "estimate": "", "place": "", "n": "", "reach": "", "drawn": None},
             **{"cases": [], "commands": []},
         }
         if not is_unasked(claim):
@@ -172,9 +175,9 @@ def statements() -> list[dict[str, Any]]:
         facts = {
             term: said for term, said in card["facts"] if term.replace(" ", "_") not in RELATED
         }
-        words = (facts.pop(word, "") for word in ("why", "why it differs", "limits"))
-        why = "; ".join(filter(None, words))
-        made.append({**card, **added, "why": why, "facts": [*facts.items(), *_origin(claim)]})
+        notes = [(term, facts.pop(term)) for term in NOTES if term in facts]
+        facts_of_page = [*facts.items(), *_origin(claim)]
+        made.append({**card, **added, "notes": notes, "facts": facts_of_page})
         verdict, *status = (word.label for word in _verdict(claim))
         made[-1] |= {"verdict_words": verdict, "status_words": status}
     return made
@@ -243,6 +246,7 @@ def _tested(claim: Row, tables: Sequence[str]) -> dict[str, Any]:
     return {
         "quantity": claim["quantity"],
         "estimate": "" if claim["effect"] is None else estimate(claim),
+        "place": decisive(claim),
         "n": _n(claim),
         "reach": reach(claim),
         "cases": list(_cases(claim)),

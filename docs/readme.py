@@ -113,19 +113,9 @@ def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
     return {**ledger, "claims": kept, "unasked": []}
 
 
-def with_limits(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger with a verdict's limits, and why it differs, next to its reason: all are why."""
-    keys = ("reason", "differs_because", "limits")
-    joined = (
-        claim | {"reason": "; ".join(claim[key] for key in keys if claim[key])}
-        for claim in ledger["claims"]
-    )
-    return {**ledger, "claims": list(joined)}
-
-
 def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
-    config, ledger = record("manifest")["config"], with_limits(record("claims"))
+    config, ledger = record("manifest")["config"], record("claims")
     arms = table("main", "arms")
     copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
     costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])

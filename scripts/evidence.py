@@ -44,6 +44,7 @@ from normscope.studies.verdicts import verdicts
 
 CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
 DEVIATIONS = "deviations.md"
+KEPT = ("digest", "seeds", "verdict", "n", "p", "status", "result")  # of a statement, in HISTORY
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
 ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
@@ -114,7 +115,8 @@ def check_whole(config: Config, flags: Flags) -> None:
 def check_settings(config: Config, flags: Flags) -> None:
     """Check that the settings and the code are those that were frozen.
 
-    A file that had to be repaired during the run is named in ``DEVIATIONS``, with the reason.
+    A file that had to be repaired during the run is named in ``DEVIATIONS``, with the reason, in a
+    section that names the frozen commit.
 
     Raises:
         Explained: They are not, or the freeze is not committed.
@@ -125,13 +127,14 @@ def check_settings(config: Config, flags: Flags) -> None:
         raise Explained(f"commit {path} before the run: its commit tells when it was frozen")
     if frozen.settings.get(flags.name) != config.digest:
         raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
-    named = flags.out / DEVIATIONS
-    excused = named.read_text() if named.is_file() else ""
+    named, commit = flags.out / DEVIATIONS, frozen.commit[:8]
+    sections = named.read_text().split("\n## ") if named.is_file() else []
+    excused = " ".join(section for section in sections if f"`{commit}`" in section)
     differ = git("diff", "--name-only", frozen.commit, "--", *DECIDES).splitlines()
     if changed := "\n".join(file for file in differ if f"`{file}`" not in excused):
         raise Explained(
-            f"these files are not those that {path} froze: freeze again, or name in {named} what "
-            f"was repaired and why\n{changed}"
+            f"these files are not those that {path} froze: freeze again, or name them in {named} "
+            f"in a section that names `{commit}`, with what was repaired and why\n{changed}"
         )
 
 
@@ -297,7 +300,7 @@ def append_history(out: Path) -> None:
     last = {line.statement: line for line in read_history(path)}
     with path.open("a") as file:
         for claim in ledger["claims"]:
-            kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p", "status")}
+            kept = {key: claim[key] for key in KEPT}
             line = Line(statement=claim["key"], frozen=ledger["frozen"], commit=commit, **kept)
             before = last.get(line.statement)
             new = {"frozen": line.frozen, "commit": line.commit}

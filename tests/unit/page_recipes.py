@@ -123,6 +123,7 @@ def reading(**changes: Any) -> dict[str, Any]:
             "criterion": "it is above 0",
         },
         **{"test": "t", "direction": "greater", "scale": "linear", "unit": "model"},
+        **{"holds_in": "all", "refutable": True},
         **{"bound": 0.0, "bound_because": None, "margin": None, "margin_because": None},
         **{"as_published": "was", "its_verdict": "", "corrected": "is", "alone": "holds"},
         "cases": {"": CASE | {"reads": "holds", "extents": []}},

@@ -133,7 +133,7 @@ def test_a_model_of_a_fresh_seed_must_not_exist_when_its_test_is_frozen(monkeypa
     [
         ("settings", "other settings were frozen"),
         ("name", "other settings were frozen"),
-        ("code", "not those that .* froze: freeze again, or name in .*\nsrc/code.py"),
+        ("code", "not those that .* froze: freeze again, or name them in .*\nsrc/code.py"),
         ("freeze", "commit evidence/frozen.json before the run"),
         ("age", "older than the commit of evidence/frozen.json"),
     ],
@@ -164,8 +164,11 @@ def test_a_repair_during_a_run_is_named_among_the_deviations(monkeypatch):
     for path in ("src/code.py", "src/more.py"):
         Path(path).write_text("a = 2\n")
     commit()
-    Path("evidence/deviations.md").write_text("In `src/code.py`, a division by zero was repaired.")
-    with pytest.raises(Explained, match=r"\nsrc/more\.py$"):
+    frozen = read_frozen(Path("evidence/frozen.json")).commit[:8]
+    deviations = Path("evidence/deviations.md")
+    earlier = "# Deviations\n\n## The freeze `01234567`\n\n`src/more.py` was repaired.\n"
+    deviations.write_text(f"{earlier}\n## The freeze `{frozen}`\n\n`src/code.py` divided by zero.")
+    with pytest.raises(Explained, match=rf"names `{frozen}`, .*\nsrc/more\.py$"):
         check(config(), NAME)
     Path("src/more.py").unlink()
     commit()

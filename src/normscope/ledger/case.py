@@ -17,7 +17,7 @@ SELECTION = "undecided: runs diverged, and the others are a selection"
 MIXTURE = "undecided: models failed to train, and a mean would mix two outcomes"
 GREATEST = math.nextafter(math.inf, 0)
 TESTS = {"t": student, "equivalence": student, "sign_flip": sign_flip, "median": sign_test}
-PLURALS = {"model": "seeds", "prompt": "prompts", "family": "families", "formula": "formulas"}
+PLURALS = {"model": "seeds", "prompt": "prompts", "family": "families", "formula": "facts"}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from normscope.ledger import sentences
 from normscope.ledger.case import MIXTURE, SELECTION, Case, decide
 from normscope.ledger.claim import Evidence, Finding
 from normscope.ledger.extents import extents, series
-from normscope.ledger.pairs import Pair, pairs
+from normscope.ledger.pairs import Pair, absent, pairs
 from normscope.ledger.reading import BY_T, Reading
 
 
@@ -45,7 +45,7 @@ def find(reading: Reading, evidence: Evidence, table: pd.DataFrame | None = None
         {pair.name: case for pair, case in cases.items()},
         published=sentences.of_published(reading, original),
         its_verdict=_read_means(reading, original) if c.as_published is not None else "",
-        corrected=sentences.of_cases(reading, cases),
+        corrected=sentences.of_cases(reading, cases, absent(c, compared, vocabulary)),
     )
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -25,6 +25,7 @@ FROZEN, HISTORY, SEEN = REGISTRY = ("frozen.json", "history.jsonl", "seen.yaml")
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 Status = Literal["confirmatory", "exploratory", "deterministic"]
+NUMBERS = ("effect", "low", "high")  # of a case
 Settings = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -50,6 +51,7 @@ class Line(Strict):
         frozen: The commit of the freeze before the run; None if nothing was frozen.
         commit: The commit whose code judged the statement.
         status: How its data and its test came about; unknown in the lines of the first runs.
+        result: The digest of what all cases found; unknown in older lines.
     """
 
     statement: str
@@ -61,6 +63,7 @@ class Line(Strict):
     frozen: Commit | None
     commit: Annotated[str, Field(pattern="^[0-9a-f]{7,40}$")]
     status: Status | None = None
+    result: Digest | None = None
 
 
 class Seen(Strict):
@@ -98,6 +101,21 @@ def digest(entry: Entry, function: str = "") -> str:
     parts["published"] = entry.published.verdict
     text = json.dumps(parts | {"function": function}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def result(readings: Mapping[str, Mapping[str, Any]]) -> str:
+    """A digest of what all cases found: their answers, and their numbers to six digits.
+
+    Args:
+        readings: Those of a statement, as claims.json has them.
+    """
+    found = [
+        [case["reads"].partition(":")[0], case["n"]]
+        + [None if case[key] is None else f"{case[key]:.6g}" for key in NUMBERS]
+        for reading in readings.values()
+        for case in reading["cases"].values()
+    ]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 
 def digests(claims: Claims, functions: Mapping[str, str]) -> dict[str, str]:
@@ -151,21 +169,34 @@ class Registry:
     ) -> None:
         self.digests, self.frozen, self.settings = digests, frozen, settings
         commit = None if frozen is None else frozen.commit
-        earlier = [line for line in history if commit is None or line.frozen != commit]
+        lines = list(history)
+        earlier = [line for line in lines if commit is None or line.frozen != commit]
+        # the first result of each test and its seeds under this freeze
+        self.given = {
+            (line.statement, line.digest, line.seeds): line.result
+            for line in reversed(lines)
+            if line.frozen == commit and line.result is not None
+        }
         listed = {seed for line in earlier for seed in line.seeds}
         # who used a seed; the history is named first
         self.used = {seed: one.by for one in seen for seed in one.seeds}
         self.used |= dict.fromkeys(listed, "earlier runs")
         self.confirmed = [line for line in earlier if line.status == "confirmatory"]
 
-    def is_confirmed(self, key: str, seeds: Collection[int], n: int, p: float | None) -> bool:
-        """Whether an earlier run gave this verdict, from the same test and the same data.
+    def is_confirmed(self, key: str, seeds: Collection[int], found: str) -> bool:
+        """Whether an earlier run gave this result, from the same test and the same seeds.
 
         It then stays confirmatory when the kept ledger is judged again, after another freeze.
         """
-        now = (key, self.digests[key], tuple(seeds), n, p)
-        lines = self.confirmed
-        return any(now == (o.statement, o.digest, o.seeds, o.n, o.p) for o in lines)
+        now = (key, self.digests[key], tuple(seeds), found)
+        return any(now == (o.statement, o.digest, o.seeds, o.result) for o in self.confirmed)
+
+    def is_another(self, key: str, seeds: Collection[int], found: str) -> bool:
+        """Whether the same test gave another result of these seeds under the same freeze.
+
+        What judges was then changed after the result had been known.
+        """
+        return self.given.get((key, self.digests[key], tuple(seeds)), found) != found
 
     def why_exploratory(self, key: str, seeds: Collection[int]) -> str:
         """Why a verdict from these seeds is exploratory; empty if it is confirmatory."""

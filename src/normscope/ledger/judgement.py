@@ -89,9 +89,10 @@ class Judgement:
 
     @property
     def flips_disagree(self) -> bool:
-        """Whether sign flips and the t-test disagree at the level of one test."""
+        """Whether the t-test disagrees with sign flips that could decide, at a test's level."""
         p, flips = self.by.p, self.by.p_flips
-        return not math.isnan(p + flips) and (p < ALPHA) != (flips < ALPHA)
+        least = 2 * self.by.tests * 0.5**self.by.case.n
+        return not math.isnan(p + flips) and least < ALPHA and (p < ALPHA) != (flips < ALPHA)
 
 
 def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
@@ -135,7 +136,7 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
         verdict, by = answers[i]
         is_tested = not math.isnan(by.p)
         p_holm, p_whole = (adjusted[i], p_ledger) if is_tested else (math.nan, math.nan)
-        why = _why_undecided(claims[i], by, p_holm, alpha)
+        why = _why_undecided(claims[i], by, p_holm, tests[i], alpha)
         decided = "undecided" if why else verdict
         judgements.append(Judgement(claims[i], by, p_holm, p_whole, tests[i], decided, why))
     return judgements
@@ -232,7 +233,7 @@ def _open(claim: Claim) -> tuple[str, Case]:
     return (untested or undecided or cases)[0]
 
 
-def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> str:
+def _why_undecided(claim: Claim, by: Support, p_holm: float, tests: int, alpha: float) -> str:
     """Why a statement is undecided, with the reading and case that keep it so; empty if decided."""
     if (by.is_certain and by.one_sided == 0) or p_holm < alpha:
         return ""
@@ -247,7 +248,10 @@ def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> st
     p = 1.0 if by.is_certain else by.p
     which = f"p = {p:.2g} for {'holding' if by.holds else 'failing'}"
     if p < alpha <= p_holm:
-        return f"{which}, {p_holm:.2g} after Holm's correction"
+        corrected = f"{p_holm:.2g} after Holm's correction"
+        if p_holm > min(1.0, tests * p):  # more than the correction can give
+            corrected = "while the main claims of its document are undecided"
+        return f"{which}, {corrected}"
     reading = claim.entry.readings[by.reading]
     if by.one_sided == 1 and not reading.refutable:
         shown = _where(claim, by.reading, "")

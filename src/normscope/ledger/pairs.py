@@ -5,7 +5,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,6 +107,14 @@ class Pair:
             return 0.0
         return one / other if other > 0 else sys.float_info.max
 
+    def compared(self) -> "Pair":
+        """The case with the rows of those replicates alone that all sides have."""
+        by = self.contrast.replicates
+        if len(self.sides) == 1:
+            return self
+        common = set.intersection(*(set(rows[by]) for rows in self.sides))
+        return replace(self, sides=[rows[rows[by].isin(common)] for rows in self.sides])
+
     def chosen(self) -> list[Mapping[str, int]]:
         """For each side, the chosen settings, and for how many seeds."""
         columns = self.contrast.best.columns if self.contrast.best else []
@@ -172,6 +180,18 @@ def pairs(
             words = [vocabulary.label(column, value) for column, value in where.items()]
             name = ", ".join(filter(None, [*labels, *words]))
             yield Pair(name, {**differs, **where}, c, parts, needed)
+
+
+def absent(c: Contrast, found: Sequence[Pair], vocabulary: Vocabulary) -> list[str]:
+    """The names of cases without data, of the columns of ``each`` whose values are listed."""
+    columns = [name for name in c.each if not (c.at and name == c.at.column)]
+    listed = {name: values for name in columns if isinstance(values := c.cells.get(name), list)}
+    known = {tuple(pair.where[name] for name in listed) for pair in found}
+    return [
+        ", ".join(map(vocabulary.label, listed, values))
+        for values in itertools.product(*listed.values())
+        if values not in known
+    ]
 
 
 def _split(

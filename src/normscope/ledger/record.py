@@ -8,7 +8,7 @@ from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import Finding
 from normscope.ledger.disputes import disputes
 from normscope.ledger.entry import Claims, Unasked
-from normscope.ledger.frozen import Registry
+from normscope.ledger.frozen import Registry, result
 from normscope.ledger.judgement import Judgement
 from normscope.ledger.reach import reach_of
 from normscope.ledger.reading import Reading
@@ -34,44 +34,47 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     is_formula = all(reading.unit == "formula" for reading in entry.readings.values())
     whys = [registry.why_exploratory(claim.key, seeds[name]) for name in known]
     why = next(filter(None, whys), "") if known else "it has no data"
-    p, numbers = _known(by.p), _numbers(by.case)
+    readings = {
+        name: _reading(reading, claim.findings[name], is_asked=name in claim.asked)
+        for name, reading in entry.readings.items()
+    }
+    found = result(readings)
     if is_formula and not every:
         status, why = "deterministic", ""
-    elif registry.is_confirmed(claim.key, every, numbers["n"], p):
+    elif registry.is_confirmed(claim.key, every, found):
         status, why = "confirmatory", ""
     else:
+        if registry.is_another(claim.key, every, found):
+            why = why or "the same test gave another result of these seeds before"
         status = "exploratory" if why else "confirmatory"
     return {
         "key": claim.key,
         "document": claim.document,
         "off_label": all(entry.readings[name].off_label for name in claim.asked),
         "uncompared": any(entry.readings[name].uncompared for name in claim.asked),
-        **entry.model_dump(exclude={"published", "differs_because", "limits", "readings"}),
+        **entry.model_dump(exclude={"published", "limits", "readings"}),
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
-        "differs_because": entry.differs_because if _differs(judgement) else "",
         "limits": entry.limits or "",
         "status": status,
         "exploratory_because": why,
         "digest": registry.digests[claim.key],
         "seeds": every,
+        "result": found,
         **_reach(judgement),
         "reading": by.reading,
         "case": by.name,
         "quantity": entry.readings[by.reading].quantity,
-        **numbers,
-        "p": p,
+        **_numbers(by.case),
+        "p": _known(by.p),
         "p_smallest": _known(by.least),
         "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),
         "p_ledger": _known(judgement.p_ledger),
         "tests": judgement.tests,
-        "readings": {
-            name: _reading(reading, claim.findings[name], is_asked=name in claim.asked)
-            for name, reading in entry.readings.items()
-        },
+        "readings": readings,
     }
 
 
@@ -148,11 +151,6 @@ def _reason(judgement: Judgement) -> str:
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
     return "; ".join(filter(None, words))
-
-
-def _differs(judgement: Judgement) -> bool:
-    """Whether the verdict is another one than the document's own."""
-    return not judgement.why and judgement.verdict != judgement.claim.entry.published.verdict
 
 
 def _unasked(document: str, key: str, entry: Unasked) -> dict[str, Any]:

@@ -13,11 +13,10 @@ ONE_SIDE = "{effect}{interval}, {n}"
 TWO_SIDES = "{effect}{interval} ({first} against {second}), {n}"
 
 
-def of_cases(reading: Reading, cases: Mapping[Pair, Case]) -> str:
-    """The quantity in every case."""
-    return _joined(
-        reading, [_named(pair, _case(reading, pair, case)) for pair, case in cases.items()]
-    )
+def of_cases(reading: Reading, cases: Mapping[Pair, Case], absent: Sequence[str]) -> str:
+    """The quantity in every case, and the names of those that have no data."""
+    known = [_named(pair, _case(reading, pair, case)) for pair, case in cases.items()]
+    return _joined(reading, known + [f"{name}: no data" for name in absent if known])
 
 
 def of_published(reading: Reading, cases: Sequence[Pair]) -> str:
@@ -34,7 +33,7 @@ def _joined(reading: Reading, parts: Sequence[str]) -> str:
 
 def _case(reading: Reading, pair: Pair, case: Case) -> str:
     """One case, by the contrast's sentence or by the common one."""
-    first, *others = _sides(reading, pair)
+    first, *others = _sides(reading, pair.compared())
     if case.open or case.fact is not None:
         return case.open or first
     low, high = (significant_or_tiny(v) for v in (case.low, case.high))

@@ -7,9 +7,11 @@ from normscope.formats import DASH, SCIENTIFIC
 from normscope.paper.evidence import Evidence, kept_verdict
 from normscope.paper.position import places, scale_of, share
 from normscope.paper.statements import (
+    decisive,
     document_name,
     estimate,
     every,
+    explanations,
     has_data,
     is_exploratory,
     is_unasked,
@@ -93,7 +95,8 @@ def _tested(claim: Row, trace: Mapping[str, Any], options: Sequence[str]) -> dic
 
 def _without_test(claim: Row) -> dict[str, Any]:
     """What a card says of a statement in place of a test: its words, as if of a reading."""
-    stated = {"name": "stated", "quote": claim["quote"] or "", "decides": False, "has_data": False}
+    stated: dict[str, Any] = {"name": "stated", "quote": claim["quote"] or "", "cases": 0}
+    stated |= {"decides": False, "has_data": False}
     stated |= {"answer": shown_verdict(claim), "facts": _compared(claim)}
     return {"figure": "", "readings": [stated], "test": "", "code": [], "tables": [], "command": ""}
 
@@ -116,7 +119,7 @@ def measured(claim: Row) -> str:
         said = f"{named}{value.removeprefix(named) or 'no data'}"
         is_partly_known = any(map(has_data, readings.values()))
         return f"{said} ({claim['reading'].replace('_', ' ')})" if is_partly_known else said
-    where = [claim["case"]] if claim["case"] else []
+    where = [place] if (place := decisive(claim)) else []
     if claim["status"] != "deterministic":
         where.append(units(claim))
     if is_exploratory(claim):
@@ -186,12 +189,13 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     words = [
         *_compared(reading),
         ["in plain words", reading["restated"] or ""],
-        ["test", reading["criterion"]],
+        ["test", _test_of(reading)],
         ["its numbers", reasons],
         ["as published", as_published],
     ]
     if base:
-        words = [["test", f"that of {base.replace('_', ' ')}, of other models"]]
+        test = f"that of {base.replace('_', ' ')}, of other models"
+        words = [["in plain words", reading["restated"] or ""], ["test", test]]
     facts = [*words, ["measured", reading["corrected"]]]
     return {
         "name": name.replace("_", " "),
@@ -199,8 +203,15 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
         "answer": reading["alone"],
         "has_data": has_data(reading),
         "decides": decides,
+        "cases": len(reading["cases"]),
         "facts": [fact for fact in facts if fact[1]],
     }
+
+
+def _test_of(reading: Row) -> str:
+    """The test of a reading in words, with how its cases are taken together."""
+    some = "; it holds if one of its cases does" * (reading["holds_in"] == "any")
+    return reading["criterion"] + some + ", and cannot fail" * (not reading["refutable"])
 
 
 def _compared(quoted: Row) -> list[Fact]:
@@ -215,6 +226,7 @@ def _compared(quoted: Row) -> list[Fact]:
 def _facts(ledger: Mapping[str, Any], claim: Row, statements: Mapping[str, str]) -> list[Fact]:
     """What a document says of its statement, and how it relates to others."""
     words = [published(ledger, claim) or "asserted by nobody", claim["published_number"]]
+    words += ["a main claim of the document"] * claim["primary"]
     related = {"contradicts": "contradicts", "refines": "refines", "refined_by": "refined by"}
     return [
         ["published", "; ".join(filter(None, words))],
@@ -239,9 +251,8 @@ def _verdict_facts(claim: Row) -> list[Fact]:
 
 def _words_of_evidence(claim: Row, *, is_kept: bool) -> list[Fact]:
     """Words that quote the numbers of the kept evidence, and say so in another run."""
-    words = {"why it differs": claim["differs_because"], "limits": claim["limits"]}
     prefix = "" if is_kept else "in the evidence, "
-    return [[term, prefix + said] for term, said in words.items() if said]
+    return [[term, prefix + said] for term, said in explanations(claim).items()]
 
 
 def _off_label(claim: Row) -> str:

@@ -147,9 +147,25 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
         derived("n", tested(replicates)),
         derived("reach", tested(lambda claim: reach(claim) or None)),
         derived("p (Holm)", tested(itemgetter("p_holm")), SCIENTIFIC),
-        derived("why", lambda claim: claim.get("cannot_be_asked") or claim["reason"] or None),
+        derived("why", lambda claim: why(claim) or None),
     ]
     return tabulate("The ledger of statements", every(ledger), fields)
+
+
+def explanations(claim: Row) -> dict[str, str]:
+    """Why a verdict differs from the published one, or may, and what it leaves open, by name."""
+    differs = claim["verdict"] in DECIDED and claim["verdict"] != claim["published_verdict"]
+    term = "why it differs" if differs else "why it may differ"
+    words = {term: claim["differs_because"], "limits": claim["limits"]}
+    return {term: said for term, said in words.items() if said}
+
+
+def why(claim: Row) -> str:
+    """Why a statement cannot be tested, or why its verdict is as it is, with ``explanations``."""
+    if is_unasked(claim):
+        return claim["cannot_be_asked"]
+    named = [f"{term}: {said}" for term, said in explanations(claim).items()]
+    return "; ".join(filter(None, [claim["reason"], *named]))
 
 
 def published(ledger: Mapping[str, Any], claim: Row) -> str | None:
@@ -209,8 +225,14 @@ def effect(claim: Row) -> str | None:
     """The quantity with its interval, and the case on which the verdict rests."""
     if claim["effect"] is None:
         return None
-    where = f" ({claim['case']})" if claim["case"] else ""
+    where = f" ({place})" if (place := decisive(claim)) else ""
     return f"{claim['quantity']}: {estimate(claim)}{where}"
+
+
+def decisive(claim: Row) -> str:
+    """The reading and the case on which a verdict rests; empty if there is one of each."""
+    reading = claim["reading"].replace("_", " ") * (len(claim["readings"]) > 1)
+    return ", ".join(filter(None, [reading, claim["case"]]))
 
 
 def units(claim: Row) -> str:

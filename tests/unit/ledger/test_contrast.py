@@ -227,6 +227,23 @@ def test_a_sentence_has_the_numbers_of_its_case():
     assert finding.corrected == "difference: 3.00 and 1.00: 2.00 [2.00, 2.00], 6 seeds"
 
 
+def test_a_sentence_compares_the_seeds_that_both_sides_have():
+    finding = find_in(
+        runs("a", [3.0] * 6), runs("b", [1.0] * 6 + [50.0] * 6), less={"arm": "b"},
+        sentence="{first} and {second}, {n}",
+    )  # fmt: skip
+    assert finding.corrected == "difference: 3.00 and 1.00, 6 seeds"
+
+
+def test_a_listed_case_without_data_is_named_next_to_the_others():
+    cells = {"protocol": "now", "arm": ["a", "b", "c"], "depth": 2}
+    named = find_in(runs("a", SIX), runs("c", SIX), each=["arm"], cells=cells)
+    assert list(named.cases) == ["A", "C"]
+    assert named.corrected.endswith("; B: no data")
+    assert find_in(runs("a", SIX), each=["depth"]).corrected.count("no data") == 0
+    assert find_in(runs("c", SIX, rate=0.1), each=["arm"], cells=cells).corrected == "–"
+
+
 def test_a_sentence_on_medians_has_the_medians_of_both_sides():
     finding = find_in(
         runs("a", [3.0] * 5 + [90.0]), runs("b", [1.0] * 5 + [-80.0]), less={"arm": "b"},

@@ -3,7 +3,7 @@
 import pytest
 from ledger_recipes import entry
 
-from normscope.ledger.frozen import Frozen, Line, Registry, Seen, digest
+from normscope.ledger.frozen import Frozen, Line, Registry, Seen, digest, result
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 SETTINGS = {"config.yaml": "1" * 64, "config/paper.yaml": "2" * 64}
@@ -56,24 +56,60 @@ def test_any_other_verdict_is_exploratory(made, seeds, why):
     assert why in made.why_exploratory("key", seeds)
 
 
+CASE = {"reads": "holds", "n": 6, "effect": 0.25, "low": 0.1, "high": None}
+FOUND = result({"stated": {"cases": {"": CASE}}})
+
+
 @pytest.mark.parametrize(
-    ("change", "seeds", "n", "p"),
+    ("change", "seeds", "found"),
     [
-        ({}, [1, 2], 6, 0.01),
-        ({"status": "exploratory"}, [1, 2], 6, 0.01),
-        ({"digest": "0" * 16}, [1, 2], 6, 0.01),
-        ({"statement": "other"}, [1, 2], 6, 0.01),
-        ({}, [1], 6, 0.01),  # some of the seeds
-        ({}, [1, 2], 6, 0.011),  # other models of them
-        ({}, [1, 2], 5, 0.01),
+        ({}, [1, 2], FOUND),
+        ({"status": "exploratory"}, [1, 2], FOUND),
+        ({"digest": "0" * 16}, [1, 2], FOUND),
+        ({"statement": "other"}, [1, 2], FOUND),
+        ({"result": None}, [1, 2], FOUND),  # an older line
+        ({}, [1], FOUND),  # some of the seeds
+        ({}, [1, 2], "0" * 16),
     ],
 )
-def test_a_confirmatory_verdict_stays_one_only_with_the_same_test_and_data(change, seeds, n, p):
+def test_a_confirmatory_verdict_stays_one_only_with_the_same_test_and_data(change, seeds, found):
     """After another freeze, which makes its own seeds used ones."""
-    confirmed = line((1, 2), OTHER, "key").model_copy(update={"status": "confirmatory", **change})
-    made = registry(TEST, confirmed)
-    is_same = not change and (seeds, n, p) == ([1, 2], 6, 0.01)
-    assert made.is_confirmed("key", seeds, n, p) == is_same
+    kept = {"status": "confirmatory", "result": FOUND} | change
+    made = registry(TEST, line((1, 2), OTHER, "key").model_copy(update=kept))
+    is_same = not change and (seeds, found) == ([1, 2], FOUND)
+    assert made.is_confirmed("key", seeds, found) == is_same
+
+
+@pytest.mark.parametrize(
+    ("frozen", "change", "is_another"),
+    [(COMMIT, {}, True), (OTHER, {}, False), (COMMIT, {"result": None}, False),
+     (COMMIT, {"digest": "0" * 16}, False), (COMMIT, {"seeds": (1,)}, False)],
+)  # fmt: skip
+def test_another_result_of_the_same_test_and_seeds_is_found(frozen, change, is_another):
+    """The first one counts, also if a later line has the present one."""
+    first = line((1, 2), frozen, "key").model_copy(update={"result": "0" * 16} | change)
+    again = line((1, 2), frozen, "key").model_copy(update={"result": FOUND})
+    assert registry(TEST, first, again).is_another("key", [1, 2], FOUND) == is_another
+    assert not registry(TEST, again, again).is_another("key", [1, 2], FOUND)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        ({}, True),
+        ({"reads": "fails"}, False),  # of a fact, whose numbers are the same
+        ({"n": 5}, False),
+        ({"effect": 0.2501}, False),
+        ({"effect": 0.25 + 1e-9}, True),  # the last digits of another chip
+        ({"low": None}, False),
+        ({"high": 0.3}, False),
+        ({"reads": "holds: in other words"}, True),
+    ],
+)
+def test_a_result_is_what_all_cases_found_and_not_their_names(change, is_same):
+    two = result({"a": {"cases": {"x": CASE, "y": CASE}}})
+    readings = {"b": {"cases": {"": CASE}}, "c": {"cases": {"": CASE | change}}}
+    assert (result(readings) == two) == is_same
 
 
 def test_a_statement_that_was_not_among_the_frozen_ones_is_exploratory():

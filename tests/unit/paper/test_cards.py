@@ -120,7 +120,7 @@ EXTENTS = [
     ],
 )
 def test_a_card_says_how_far_its_verdict_reaches(extents, with_size, words):
-    """A reading of other models has no words of its own."""
+    """A reading of other models has the test of the other one, and says in what it differs."""
     other = reading(reach="stated", quote="Norms help.", restated="At 2 x 64.")
     one = claim(reach=extents, with_size=with_size)
     one["readings"]["longer"] = other
@@ -129,10 +129,45 @@ def test_a_card_says_how_far_its_verdict_reaches(extents, with_size, words):
     assert dict(card["facts"]).get("reach") == words
     _, longer = card["readings"]
     assert (longer["name"], longer["quote"]) == ("longer", "")
-    facts = [["test", "that of stated, of other models"], ["measured", "is"]]
-    assert longer["facts"] == facts
+    plain = ["in plain words", "At 2 x 64."]
+    assert longer["facts"] == [
+        plain,
+        ["test", "that of stated, of other models"],
+        ["measured", "is"],
+    ]
     (row,) = ledger_table(stated).texts()
     assert (words or "–") in row
+
+
+def test_a_card_says_how_cases_are_taken_together_and_which_of_them_decides():
+    some, every = reading(holds_in="any", refutable=False), reading()
+    one = claim(readings={"stated": some, "other": every}, case="2 blocks", primary=True)
+    stated = ledger(one)
+    (card,) = cards(stated, traces(stated, "x"))
+    tests = [dict(part["facts"])["test"] for part in card["readings"]]
+    whole = "it is above 0; it holds if one of its cases does, and cannot fail"
+    assert tests == [whole, "it is above 0"]
+    assert card["measured"].endswith("(stated, 2 blocks, 6 seeds)")
+    assert "a main claim of the document" in dict(card["facts"])["published"]
+    (row,) = ledger_table(stated).select("effect").texts()
+    assert row[0].endswith("(stated, 2 blocks)")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "term"),
+    [("holds", "why it may differ"), ("undecided", "why it may differ"),
+     ("fails", "why it differs"), ("depends", "why it differs")],
+)  # fmt: skip
+def test_why_a_verdict_differs_and_its_limits_are_on_cards_and_in_the_ledger(verdict, term):
+    one = claim(verdict=verdict, differs_because="small models", limits="one text", reason="p")
+    stated = ledger(one)
+    (card,) = cards(stated, traces(stated, "x"))
+    assert [card_fact for card_fact in card["facts"] if card_fact[0] in (term, "limits")] == [
+        [term, "small models"],
+        ["limits", "one text"],
+    ]
+    (row,) = ledger_table(stated).select("why").texts()
+    assert row == [f"p; {term}: small models; limits: one text"]
 
 
 def test_the_axis_is_symmetric_and_ends_at_the_edge():

@@ -99,8 +99,16 @@ def test_short_cards_are_set_between_the_ledger_and_the_appendices(tmp_path):
     """With the quote that decides and what was measured; without data, with neither."""
     printed = frame("words of a reading", names=("loss",))
     empty = reading(quote="not printed", corrected="difference: no data", alone="no data", cases={})
+    several = {name: reading()["cases"][""] for name in ("one", "two")}
     kinds = {
-        "a": claim(readings={"stated": reading(quote="it decides"), "other": empty}),
+        "a": claim(
+            differs_because="small models",
+            limits="one text",
+            readings={"stated": reading(quote="it decides"), "other": empty},
+        ),
+        "c": claim(
+            key="c", readings={"stated": reading(cases=several, corrected="one: 1; two: 2")}
+        ),
         "e": claim(
             key="e",
             statement="Empty.",
@@ -118,6 +126,9 @@ def test_short_cards_are_set_between_the_ledger_and_the_appendices(tmp_path):
         "Introduction.",
         "itdecides",
         "other:nodata",
+        "whyitmaydiffer:smallmodels",
+        "limits:onetext",
+        "one:1;two:2",
         "Empty.",
         "theydo",
         "AthousandGPUs",
@@ -126,7 +137,7 @@ def test_short_cards_are_set_between_the_ledger_and_the_appendices(tmp_path):
     assert [word for word in kept if word not in shown] == []
     for absent in ("notprinted", "difference:nodata", "never:"):
         assert absent not in shown
-    assert shown.count("main.runs") == 2
+    assert shown.count("main.runs") == 3
 
 
 def test_a_card_is_printable():

@@ -16,9 +16,9 @@ from normscope.studies.depth.measures import LAYERS, STATES
 from normscope.studies.depth.recipe import (
     Cell,
     DepthTables,
-    Kept,
     Place,
     Probe,
+    Schedule,
     Shape,
     Sizes,
     WarmUp,
@@ -113,7 +113,7 @@ class Depth(TransformerStudy):
     training: Training
     start: Annotated[list[StartGrid], Some, AfterValidator(_distinct_shapes)]
     trained: Annotated[list[TrainedGrid], AfterValidator(_one_length)]
-    kept: Annotated[list[Kept], Some, Distinct] = Field(
+    kept: Annotated[list[Schedule], Some, Distinct] = Field(
         description="the schedules of the trained models that are probed; a shape has one of them"
     )
     windows: PositiveInt = Field(description="windows of validation text in the batch of a probe")
@@ -127,11 +127,11 @@ class Depth(TransformerStudy):
     def can_be_trained(self) -> Self:
         checked("sizes", lambda: [self.sizes.model(shape) for shape in self._start()])
         checked("trained", self.trainings)
-        kept: dict[Shape, Kept] = {}
+        kept: dict[Shape, Schedule] = {}
         for cell in self._kept_cells():
-            if kept.setdefault(cell.shape, cell.kept) != cell.kept:
+            if kept.setdefault(cell.shape, cell.schedule) != cell.schedule:
                 raise ValueError(
-                    f"kept: {cell.shape} is trained at {kept[cell.shape]} and at {cell.kept}: "
+                    f"kept: {cell.shape} is trained at {kept[cell.shape]} and at {cell.schedule}: "
                     "give one of them"
                 )
         for lost in [one for one in self.kept if one not in kept.values() and self.trained]:
@@ -165,13 +165,15 @@ class Depth(TransformerStudy):
 
     def _kept_cells(self) -> list[Cell]:
         """The trained cells whose models are probed."""
-        return [cell for grid in self.trained for cell in grid.cells() if cell.kept in self.kept]
+        return [
+            cell for grid in self.trained for cell in grid.cells() if cell.schedule in self.kept
+        ]
 
     def _kept(self) -> dict[Shape, list[str]]:
         """The jobs of every trained shape whose models are probed."""
         names: dict[Shape, list[str]] = {}
         for name, cell in self.cells().items():
-            if cell.kept in self.kept:
+            if cell.schedule in self.kept:
                 names.setdefault(cell.shape, []).append(name)
         return names
 

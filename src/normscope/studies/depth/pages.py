@@ -1,6 +1,6 @@
 """Signals by depth and trainings in words and tables, made from the study's tables alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -69,6 +69,13 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
     return tabulate("What a short training reaches", trainability, fields)
 
 
+def _kept(study: Depth) -> Iterator[str]:
+    """The schedules of the trained models that are probed, with the starts of their networks."""
+    for schedule in study.kept:
+        cells = (c for c, _ in study.models() if c.schedule == schedule)
+        yield f"{schedule} ({' and '.join(dict.fromkeys(c.init for c in cells))})"
+
+
 def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on depth.
 
@@ -82,7 +89,7 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
             "sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
             "training": f"steps of {t.batch_size} windows, {t.precision}",
             "tokens": Number(t.eval_tokens, INTEGER) if t.eval_tokens else "all",
-            "kept": ", or ".join(map(str, study.kept)),
+            "kept": ", ".join(_kept(study)),
             "windows": study.windows,
             "tokens_of_spectra": TOKENS,
             "stuck": STUCK,

@@ -41,8 +41,8 @@ class Sizes(Strict):
         )
 
 
-class Kept(Strict):
-    """A schedule whose models are probed block by block."""
+class Schedule(Strict):
+    """A learning rate and a warm-up."""
 
     learning_rate: Rate
     warmup_steps: WarmUp
@@ -68,9 +68,8 @@ class Cell(NamedTuple):
         return Shape(*self[:-3])
 
     @property
-    def kept(self) -> Kept:
-        """Its schedule, with which its models may be probed."""
-        return Kept(learning_rate=self.learning_rate, warmup_steps=self.warmup_steps)
+    def schedule(self) -> Schedule:
+        return Schedule(learning_rate=self.learning_rate, warmup_steps=self.warmup_steps)
 
     def __str__(self) -> str:
         """``layernorm-pre-residual-gpt2-24-0.001-40-600``, the beginning of its files' names."""

@@ -95,6 +95,13 @@ def test_the_stream_is_compared_with_that_without_a_norm(*, reading, start, with
     assert finding("healthy_range", reading, tables(rows)).answer == answer
 
 
+def test_gradients_that_flow_after_training_do_so_from_both_starts():
+    flow = around("smallest", 0.5, **TRAINED) + around("smallest", 0.5, **TRAINED | XAVIER)
+    assert finding("identity_path", "after_training", tables(flow)).answer == "holds"
+    one = around("smallest", 0.5, **TRAINED) + around("smallest", 0.05, **TRAINED | XAVIER)
+    assert finding("identity_path", "after_training", tables(one)).answer.startswith("by case")
+
+
 def test_gradients_of_post_norm_can_be_large_at_one_start():
     """Of eight seeds, because two starts are tested by signs; the network has 12 blocks."""
 

@@ -54,7 +54,7 @@ def test_a_section_has_the_losses_of_schedules_its_sizes_and_numbers():
     (row,) = part.tables["trainability"].texts()
     assert row[:8] == "LayerNorm pre yes gpt2 12 0.001 40 600".split()
     assert row[8:] == ["2, 1 diverged", "2", "4.000", "[3.900, 4.100]", "−0.700"]
-    assert part.words["kept"] == ", or ".join(map(str, whole.depth.kept))
+    assert part.words["kept"] == "learning rate 0.001 with 200 steps of warm-up (gpt2)"
     assert part.words["seeds"] == 6
     assert {name: str(number) for name, number in named(part.numbers).items()} == {
         "layernorm-pre-residual-gpt2-12 start smallest": "0.500",
