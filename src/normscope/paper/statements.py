@@ -153,10 +153,15 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
 
 
 def explanations(claim: Row) -> dict[str, str]:
-    """Why a verdict differs from the published one, or may, and what it leaves open, by name."""
+    """Why a verdict differs from the published one, or may, and what it leaves open, by name.
+
+    Where nothing was published, both are limits.
+    """
+    because, limits = claim["differs_because"], claim["limits"]
+    if claim["published_verdict"] == "none":
+        because, limits = "", "; ".join(filter(None, [because, limits]))
     differs = claim["verdict"] in DECIDED and claim["verdict"] != claim["published_verdict"]
-    term = "why it differs" if differs else "why it may differ"
-    words = {term: claim["differs_because"], "limits": claim["limits"]}
+    words = {"why it differs" if differs else "why it may differ": because, "limits": limits}
     return {term: said for term, said in words.items() if said}
 
 

@@ -168,6 +168,9 @@ def test_why_a_verdict_differs_and_its_limits_are_on_cards_and_in_the_ledger(ver
     ]
     (row,) = ledger_table(stated).select("why").texts()
     assert row == [f"p; {term}: small models; limits: one text"]
+    asked = ledger(one | {"published_verdict": "none"})
+    (row,) = ledger_table(asked).select("why").texts()
+    assert row == ["p; limits: small models; one text"]
 
 
 def test_the_axis_is_symmetric_and_ends_at_the_edge():

@@ -102,6 +102,7 @@ def test_short_cards_are_set_between_the_ledger_and_the_appendices(tmp_path):
     several = {name: reading()["cases"][""] for name in ("one", "two")}
     kinds = {
         "a": claim(
+            verdict="depends",
             differs_because="small models",
             limits="one text",
             readings={"stated": reading(quote="it decides"), "other": empty},
@@ -126,7 +127,7 @@ def test_short_cards_are_set_between_the_ledger_and_the_appendices(tmp_path):
         "Introduction.",
         "itdecides",
         "other:nodata",
-        "whyitmaydiffer:smallmodels",
+        "whyitdiffers:smallmodels",
         "limits:onetext",
         "one:1;two:2",
         "Empty.",
