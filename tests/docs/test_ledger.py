@@ -78,7 +78,8 @@ def test_every_statement_has_its_row_and_its_page_with_its_words(
         said = [row["statement"], row["where"], row.get("cannot_be_asked"), row.get("regime")]
         said += [row.get("differs_because"), row.get("limits"), row.get("reason")]
         for reading in row.get("readings", {}).values():
-            said += [reading["alone"], reading["restated"], reading["corrected"]]
+            said += [reading["alone"], reading["restated"]]
+            said += [reading["corrected"].removeprefix(f"{row['quantity']}: ")]
             if not reading["reach"]:
                 said += [reading["quote"], reading["criterion"]]
         for words in filter(None, said):

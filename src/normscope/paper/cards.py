@@ -82,10 +82,7 @@ def _tested(claim: Row, trace: Mapping[str, Any], options: Sequence[str]) -> dic
     """What a card says about the test of a statement."""
     return {
         "figure": claim["figure"],
-        "readings": [
-            _reading(name, reading, name == claim["reading"])
-            for name, reading in claim["readings"].items()
-        ],
+        "readings": [_reading(name, reading, claim) for name, reading in claim["readings"].items()],
         "test": trace["test"],
         "code": trace["code"],
         "tables": trace["tables"],
@@ -176,8 +173,11 @@ def plot_of(claim: Row) -> dict[str, Any] | None:
     return {"holds": [share(end) for end in scale.holds], "marks": marks}
 
 
-def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
-    """A reading: its name and quote, its answer, and its test in words."""
+def _reading(name: str, reading: Row, claim: Row) -> dict[str, Any]:
+    """A reading: its name and quote, its answer, and its test in words.
+
+    The quantity is named where it is not that of the finding.
+    """
     reasons = "; ".join(
         f"{word} {reading[word]:.6g}: {reading[f'{word}_because']}"
         for word in ("bound", "margin")
@@ -196,13 +196,13 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     if base:
         test = f"that of {base.replace('_', ' ')}, of other models"
         words = [["in plain words", reading["restated"] or ""], ["test", test]]
-    facts = [*words, ["measured", reading["corrected"]]]
+    facts = [*words, ["measured", reading["corrected"].removeprefix(f"{claim['quantity']}: ")]]
     return {
         "name": name.replace("_", " "),
         "quote": "" if base else reading["quote"] or "",
         "answer": reading["alone"],
         "has_data": has_data(reading),
-        "decides": decides,
+        "decides": name == claim["reading"],
         "cases": len(reading["cases"]),
         "facts": [fact for fact in facts if fact[1]],
     }

@@ -140,11 +140,13 @@ def test_a_card_says_how_far_its_verdict_reaches(extents, with_size, words):
 
 
 def test_a_card_says_how_cases_are_taken_together_and_which_of_them_decides():
-    some, every = reading(holds_in="any", refutable=False), reading()
+    some = reading(holds_in="any", refutable=False, corrected="difference: 1")
+    every = reading(quantity="other", corrected="other: 2")
     one = claim(readings={"stated": some, "other": every}, case="2 blocks", primary=True)
     stated = ledger(one)
     (card,) = cards(stated, traces(stated, "x"))
     tests = [dict(part["facts"])["test"] for part in card["readings"]]
+    assert [dict(part["facts"])["measured"] for part in card["readings"]] == ["1", "other: 2"]
     whole = "it is above 0; it holds if one of its cases does, and cannot fail"
     assert tests == [whole, "it is above 0"]
     assert card["measured"].endswith("(stated, 2 blocks, 6 seeds)")
