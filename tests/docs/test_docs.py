@@ -204,7 +204,11 @@ def test_statements_are_shown_in_full(lesson: ModuleType):
     shown = lesson.verdicts()._repr_html_()
     assert shown.count("<details") == len(lesson.claims())
     for key, claim in lesson.claims().items():
-        assert f"claim-{claim['verdict']}" in lesson.verdicts(key)._repr_html_()
+        box = lesson.verdicts(key)._repr_html_()
+        assert f"claim-{claim['verdict']}" in box
+        for title, words in (("Limits", claim["limits"]), ("Why", claim["reason"])):
+            assert f"<dt>{title}</dt>" in box or not words
+        assert "<dt>Why it " in box or claim["published_verdict"] == "none"
 
 
 @pytest.mark.parametrize(
