@@ -43,7 +43,13 @@ ROOT = Path(__file__).parents[1]
 MARK = "<!-- ledger -->"
 FENCE = "`" * 6  # longer than any in a statement
 FOLDER = "ledger"  # of the pages of statements
-NOTES = ("why", "why it differs", "why it may differ", "limits")  # facts that a page shows first
+NOTES = (
+    "why",
+    "why it differs",
+    "why it may differ",
+    "note",
+    "limits",
+)  # facts that a page shows first
 FORMULAS = PLURALS["formula"]  # the unit of a statement that needs no data
 MODELS = "models (blocks x width)"  # a group of options
 TEMPLATES = environment(ROOT / "docs", ROOT / "workflow/report", autoescape=True)

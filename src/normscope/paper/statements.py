@@ -155,14 +155,15 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
 def explanations(claim: Row) -> dict[str, str]:
     """Why a verdict differs from the published one, or may, and what it leaves open, by name.
 
-    Where nothing was published, both are limits.
+    Where it agrees, the first is a note, and where nothing was published, both are limits.
     """
     because, limits = claim["differs_because"], claim["limits"]
     if claim["published_verdict"] == "none":
         because, limits = "", "; ".join(filter(None, [because, limits]))
-    differs = claim["verdict"] in DECIDED and claim["verdict"] != claim["published_verdict"]
-    words = {"why it differs" if differs else "why it may differ": because, "limits": limits}
-    return {term: said for term, said in words.items() if said}
+    term = "why it differs" if claim["verdict"] in DECIDED else "why it may differ"
+    if claim["verdict"] == claim["published_verdict"]:
+        term = "note"
+    return {term: said for term, said in {term: because, "limits": limits}.items() if said}
 
 
 def why(claim: Row) -> str:

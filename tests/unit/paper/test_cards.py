@@ -157,7 +157,7 @@ def test_a_card_says_how_cases_are_taken_together_and_which_of_them_decides():
 
 @pytest.mark.parametrize(
     ("verdict", "term"),
-    [("holds", "why it may differ"), ("undecided", "why it may differ"),
+    [("holds", "note"), ("undecided", "why it may differ"),
      ("fails", "why it differs"), ("depends", "why it differs")],
 )  # fmt: skip
 def test_why_a_verdict_differs_and_its_limits_are_on_cards_and_in_the_ledger(verdict, term):
