@@ -20,11 +20,11 @@ from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import (
     Frozen,
     Registry,
+    digest_of_cases,
     read_frozen,
     read_history,
     read_registry,
     read_seen,
-    result,
 )
 from normscope.paper.statements import shown_verdict
 from normscope.pilot import read_project
@@ -107,11 +107,11 @@ def mislabelled(claims: list[dict[str, Any]], registry: Registry) -> list[str]:
     for claim in claims:
         is_formula = all(r["unit"] == "formula" for r in claim["readings"].values())
         is_deterministic = is_formula and not claim["seeds"]
-        found = claim["key"], claim["seeds"], result(claim["readings"])
-        is_confirmed = registry.is_confirmed(*found)
+        judged = claim["key"], claim["seeds"], digest_of_cases(claim["readings"])
+        is_confirmed = registry.is_confirmed(*judged)
         seeds = [] if reads_published(claim) else claim["seeds"]
         why = registry.why_exploratory(claim["key"], seeds)
-        why = why or "another result" * registry.is_another(*found)
+        why = why or "another result" * registry.is_another(*judged)
         why = "" if is_deterministic or is_confirmed else why
         is_marked = "(exploratory)" in shown_verdict(claim)
         if (claim["status"] == "exploratory", is_marked) != (bool(why), bool(why)):

@@ -103,19 +103,19 @@ def digest(entry: Entry, function: str = "") -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def result(readings: Mapping[str, Mapping[str, Any]]) -> str:
+def digest_of_cases(readings: Mapping[str, Mapping[str, Any]]) -> str:
     """A digest of what all cases found: their answers, and their numbers to six digits.
 
     Args:
         readings: Those of a statement, as claims.json has them.
     """
-    found = [
+    rows = [
         [case["reads"].partition(":")[0], case["n"]]
         + [None if case[key] is None else f"{case[key]:.6g}" for key in NUMBERS]
         for reading in readings.values()
         for case in reading["cases"].values()
     ]
-    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
 def digests(claims: Claims, functions: Mapping[str, str]) -> dict[str, str]:
@@ -183,20 +183,20 @@ class Registry:
         self.used |= dict.fromkeys(listed, "earlier runs")
         self.confirmed = [line for line in earlier if line.status == "confirmatory"]
 
-    def is_confirmed(self, key: str, seeds: Collection[int], found: str) -> bool:
+    def is_confirmed(self, key: str, seeds: Collection[int], result: str) -> bool:
         """Whether an earlier run gave this result, from the same test and the same seeds.
 
         It then stays confirmatory when the kept ledger is judged again, after another freeze.
         """
-        now = (key, self.digests[key], tuple(seeds), found)
+        now = (key, self.digests[key], tuple(seeds), result)
         return any(now == (o.statement, o.digest, o.seeds, o.result) for o in self.confirmed)
 
-    def is_another(self, key: str, seeds: Collection[int], found: str) -> bool:
+    def is_another(self, key: str, seeds: Collection[int], result: str) -> bool:
         """Whether the same test gave another result of these seeds under the same freeze.
 
         What judges was then changed after the result had been known.
         """
-        return self.given.get((key, self.digests[key], tuple(seeds)), found) != found
+        return self.given.get((key, self.digests[key], tuple(seeds)), result) != result
 
     def why_exploratory(self, key: str, seeds: Collection[int]) -> str:
         """Why a verdict from these seeds is exploratory; empty if it is confirmatory."""

@@ -8,7 +8,7 @@ from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import Finding
 from normscope.ledger.disputes import disputes
 from normscope.ledger.entry import Claims, Unasked
-from normscope.ledger.frozen import Registry, result
+from normscope.ledger.frozen import Registry, digest_of_cases
 from normscope.ledger.judgement import Judgement
 from normscope.ledger.reach import reach_of
 from normscope.ledger.reading import Reading
@@ -38,13 +38,13 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         name: _reading(reading, claim.findings[name], is_asked=name in claim.asked)
         for name, reading in entry.readings.items()
     }
-    found = result(readings)
+    result = digest_of_cases(readings)
     if is_formula and not every:
         status, why = "deterministic", ""
-    elif registry.is_confirmed(claim.key, every, found):
+    elif registry.is_confirmed(claim.key, every, result):
         status, why = "confirmatory", ""
     else:
-        if registry.is_another(claim.key, every, found):
+        if registry.is_another(claim.key, every, result):
             why = why or "the same test gave another result of these seeds before"
         status = "exploratory" if why else "confirmatory"
     return {
@@ -62,7 +62,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "exploratory_because": why,
         "digest": registry.digests[claim.key],
         "seeds": every,
-        "result": found,
+        "result": result,
         **_reach(judgement),
         "reading": by.reading,
         "case": by.name,

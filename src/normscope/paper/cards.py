@@ -36,7 +36,8 @@ def cards(
     document), document and its link; verdict, shown as pages do;
     measured, the quantity with its value and interval; finding, a sentence; plot (``plot_of``);
     ``has_data``, whether this run has any for it, or it is not tested;
-    readings, each with name, quote, answer, whether it has data, whether it decides, and facts;
+    readings, each with name, quote, answer, whether it has data, whether it decides, its number of
+    cases, and facts;
     facts; test, code, tables and command, from which it can be rerun, or nothing for a statement
     that is not tested.
 

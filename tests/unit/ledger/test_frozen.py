@@ -3,7 +3,7 @@
 import pytest
 from ledger_recipes import entry
 
-from normscope.ledger.frozen import Frozen, Line, Registry, Seen, digest, result
+from normscope.ledger.frozen import Frozen, Line, Registry, Seen, digest, digest_of_cases
 
 COMMIT, OTHER = "a" * 40, "b" * 40
 SETTINGS = {"config.yaml": "1" * 64, "config/paper.yaml": "2" * 64}
@@ -57,7 +57,7 @@ def test_any_other_verdict_is_exploratory(made, seeds, why):
 
 
 CASE = {"reads": "holds", "n": 6, "effect": 0.25, "low": 0.1, "high": None}
-FOUND = result({"stated": {"cases": {"": CASE}}})
+FOUND = digest_of_cases({"stated": {"cases": {"": CASE}}})
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_another_result_of_the_same_test_and_seeds_is_found(frozen, change, is_a
     ],
 )
 def test_a_result_is_what_all_cases_found_and_not_their_names(change, is_same):
-    two = result({"a": {"cases": {"x": CASE, "y": CASE}}})
+    two = digest_of_cases({"a": {"cases": {"x": CASE, "y": CASE}}})
     readings = {"b": {"cases": {"": CASE}}, "c": {"cases": {"": CASE | change}}}
-    assert (result(readings) == two) == is_same
+    assert (digest_of_cases(readings) == two) == is_same
 
 
 def test_a_statement_that_was_not_among_the_frozen_ones_is_exploratory():
