@@ -47,6 +47,11 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     such a head, give the head a copy of the matrix first. After each norm the logits are compared
     with those before in float64, where they may change by 1e-10 of the largest.
 
+    What a call of the model returns stays the same. A module that the call does not run, such as a
+    value head of another method, may read a norm, too: if its weights fit the width of a norm, the
+    norm does not change, and ``problem`` names them. To fold it, give a model whose forward method
+    runs that module. Norms change what other methods return of the stream behind them.
+
     torch's kernel for experts is not in float64: call ``set_experts_implementation("eager")`` of a
     mixture model of transformers before.
 

@@ -4,7 +4,7 @@ Every call of a torch function is seen, whatever the classes of the model: ``tor
 ``Conv1D`` of GPT-2, or a head that multiplies by the matrix of the embedding.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -116,6 +116,10 @@ class Readers(TorchFunctionMode):
             if name not in self._passed:  # copies, as later operations may be in place
                 self._passed[name] = x.clone(), y.clone()
             self._outputs[id(y)] = _Output(y, name, 1.0)
+        if module is self._model:
+            for t in tree_leaves(output):
+                if id(t) in self._outputs:
+                    self._others.setdefault(self._outputs[id(t)].norm, "what the model returns")
         self._places.pop()
 
     def __torch_function__(
@@ -198,7 +202,8 @@ class Readers(TorchFunctionMode):
         """The linear layers that read the output of a norm, if nothing else does.
 
         Raises:
-            Explained: something else reads it or uses their parameters, or nothing reads it.
+            Explained: something else reads it or uses their parameters, or nothing reads it; or
+                the pass left out parameters that may read it in another pass.
         """
         if norm in self._others:
             raise Explained(f"its output goes to {self._others[norm]}, which is not a linear layer")
@@ -213,7 +218,28 @@ class Readers(TorchFunctionMode):
             readers[id(weight)] = Reader(name, owner, weight, added, transposed, scale)
         if not readers:
             raise Explained("its output does not go to a linear layer")
+        if unused := self._unused(self._passed[norm][1].shape[-1]):
+            more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
+            raise Explained(
+                f"{', '.join(unused[:3])}{more} may read its output, but a call of the model does "
+                "not use them: let its forward method use them, or remove them"
+            )
         return list(readers.values())
+
+    def _unused(self, d: int) -> list[str]:
+        """Names of the parameters that the pass did not use and that may multiply d channels."""
+        return [
+            names[0]
+            for key, names in self._names.items()
+            if not self._uses[key] and d in self._input_sizes(names[0])
+        ]
+
+    def _input_sizes(self, name: str) -> Sequence[int]:
+        """The sizes of a parameter by which it may multiply a tensor."""
+        owner, _, leaf = name.rpartition(".")
+        if isinstance(self._model.get_submodule(owner), nn.Linear):
+            return self._model.get_parameter(name).shape[1:] if leaf == "weight" else ()
+        return self._model.get_parameter(name).shape
 
     def _check(self, p: Tensor, norm: str) -> None:
         """Check that a tensor is a parameter that is used with the output of one norm alone.

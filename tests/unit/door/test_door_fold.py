@@ -11,6 +11,7 @@ from pretrained_models import random_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations
+from transformers.pytorch_utils import Conv1D
 
 import normscope
 from normscope.nn.arms import ARMS
@@ -38,7 +39,7 @@ def logits(model: nn.Module, tokens: Tensor) -> Tensor:
         if type(module).__name__.endswith("RMSNorm"):
             module.forward = partial(exact_rms, module)
     y = model(tokens)
-    return y if isinstance(y, Tensor) else y.logits
+    return y if isinstance(y, Tensor) else y[0] if isinstance(y, tuple) else y.logits
 
 
 def change(model: nn.Module, other: nn.Module, tokens: Tensor = TOKENS) -> float:
@@ -172,9 +173,12 @@ def test_frozen_norms_disappear():
 
 
 class Read(nn.Module):
-    """A language model of one norm whose output is read in a way."""
+    """A language model of one norm whose output is read in a way.
 
-    def __init__(self, way: Callable[[Any, Tensor], Tensor]) -> None:
+    It has the head and the table only where the way names them.
+    """
+
+    def __init__(self, way: Callable[[Any, Tensor], Any]) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.embedding, self.head = nn.Embedding(V, 4), nn.Linear(4, V, bias=False)
@@ -182,6 +186,8 @@ class Read(nn.Module):
         self.table = nn.Parameter(torch.randn(V, 4))
         for p in self.parameters():
             nn.init.normal_(p)
+        for name in {"head", "table"} - {*way.__code__.co_names}:  # pyright: ignore
+            delattr(self, name)
         self.way = way
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -203,7 +209,7 @@ def by_numpy(model: Any, y: Tensor) -> Tensor:
     return model.head(y) + torch.from_numpy(y.detach().numpy().max(-1, keepdims=True))
 
 
-WAYS: dict[str, tuple[Callable[[Any, Tensor], Tensor], str | None]] = {
+WAYS: dict[str, tuple[Callable[[Any, Tensor], Any], str | None]] = {
     "views": (lambda m, y: m.head(y[:, :].reshape(-1, 4)).view(*y.shape[:2], V), None),
     "constants": (lambda m, y: m.head(2 * y / 3), None),
     "a transposed matrix": (by_matrix, None),
@@ -213,7 +219,8 @@ WAYS: dict[str, tuple[Callable[[Any, Tensor], Tensor], str | None]] = {
     "some channels": (lambda m, y: F.linear(y[..., :2], m.table[:, :2]), "goes to getitem"),
     "a computed matrix": (lambda m, y: F.linear(y, m.table * 2), "is not a parameter"),
     "a matrix of two": (lambda m, y: m.head(y) + m.head(m.table[:1]), "head.weight is tied: lin"),
-    "no linear layer": (lambda m, y: y, "does not go to a linear layer"),
+    "no reader": (lambda m, y: m.head(m.embedding.weight[:4][None]), "not go to a linear layer"),
+    "the caller": (lambda m, y: (m.head(y), y[..., :]), "goes to what the model returns"),
     "no bias": (lambda m, y: F.linear(y, m.table), "a Read, cannot take its bias"),
 }
 
@@ -230,6 +237,47 @@ def test_all_that_reads_a_norm_decides(way):
         assert table["into"].tolist() == [["head"]]
     else:
         assert words in table["problem"].item()
+
+
+class Valued(nn.Module):
+    """A language model with a value head, which its forward method runs, or only its method."""
+
+    def __init__(self, in_forward: bool, head: Callable[[], nn.Module]) -> None:
+        super().__init__()
+        self.model, self.value_head = random_model("gpt2_untied"), head()
+        self.in_forward = in_forward
+
+    def values(self, tokens: Tensor) -> Tensor:
+        return self.value_head(self.model.transformer(tokens).last_hidden_state)
+
+    def forward(self, tokens: Tensor) -> Any:
+        logits = self.model(tokens).logits
+        return (logits, self.values(tokens)) if self.in_forward else logits
+
+
+HEADS: dict[str, Callable[[], nn.Module]] = {
+    "a linear layer": lambda: nn.Linear(32, 1),
+    "Conv1D": lambda: Conv1D(1, 32),
+    "another norm": lambda: nn.RMSNorm(32),
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_reader_that_a_call_does_not_run_is_named_and_the_norm_stays(head):
+    model = Valued(in_forward=False, head=HEADS[head]).double()
+    made, table, _ = normscope.fold(model, TOKENS)
+    others = table[table["norm"] != "value_head"]
+    assert others["problem"].str.contains(r"value_head\.\S+ may read its output").all()
+    assert all(torch.equal(t, made.state_dict()[n]) for n, t in model.state_dict().items())
+
+
+@torch.no_grad()
+def test_a_second_reader_that_a_call_runs_keeps_its_values():
+    model = Valued(in_forward=True, head=HEADS["a linear layer"]).double()
+    made: Any = normscope.fold(model, TOKENS).model
+    ln = made.model.transformer.ln_f
+    assert (ln.weight == 1).all()
+    torch.testing.assert_close(made.values(TOKENS), model.values(TOKENS))
 
 
 def test_a_reader_that_cannot_be_seen_is_an_error_that_names_the_norm():
