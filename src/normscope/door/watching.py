@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,12 +40,25 @@ class _Pass(NamedTuple):
 
 
 class Watched:
-    """The passes through the norms of a model. See ``watch``."""
+    """The passes through the norms of a model in the body of ``with``. See ``watch``."""
 
     def __init__(self, layers: dict[str, nn.Module]) -> None:
         self._layers = layers
         self._passes: dict[str, list[_Pass]] = {name: [] for name in layers}
         self._problems: dict[str, str] = {}
+        self._hooks = ExitStack()
+
+    def __enter__(self) -> "Watched":
+        # a graph that was compiled earlier does not call hooks; the compiler takes seconds to load
+        if "torch._dynamo" in sys.modules:
+            self._hooks.enter_context(torch.compiler.set_stance("force_eager"))
+        for name, layer in self._layers.items():
+            hook = layer.register_forward_hook(partial(self.keep, name), with_kwargs=True)
+            self._hooks.callback(hook.remove)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hooks.close()
 
     def keep(
         self, name: str, module: nn.Module, args: tuple, named: dict[str, object], output: object
@@ -156,8 +169,7 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm
     return layer, x.reshape(-1, x.shape[-1]).to("cpu", torch.float64, copy=True)
 
 
-@contextmanager
-def watch(model: nn.Module) -> Iterator[Watched]:
+def watch(model: nn.Module) -> Watched:
     r"""Watch the LayerNorms and RMSNorms of a model while the body runs both passes.
 
     With ``g = gain * dL/dy``, ``z = (x - <x>) / sigma`` and <.> a mean over the d channels, a
@@ -186,26 +198,13 @@ def watch(model: nn.Module) -> Iterator[Watched]:
             whose class name ends with LayerNorm or RMSNorm, as in transformers. Where a norm takes
             or returns several tensors, the first one is measured.
 
-    Yields:
-        Watched: the passes; call its method ``table`` after the backward pass.
+    Returns:
+        Watched: the passes, to be used in ``with``; call its method ``table`` after the backward
+            pass.
 
     Raises:
         Explained: model is not a module, or has no norm.
     """
     if not isinstance(model, nn.Module):
         raise Explained(f"model is of type {type(model).__name__}: give a torch.nn.Module")
-    layers = norms(model)
-    watched = Watched(layers)
-
-    # a graph that was compiled earlier does not call hooks; the compiler takes seconds to load
-    compiled = "torch._dynamo" in sys.modules
-    handles = [
-        layer.register_forward_hook(partial(watched.keep, name), with_kwargs=True)
-        for name, layer in layers.items()
-    ]
-    try:
-        with torch.compiler.set_stance("force_eager") if compiled else nullcontext():
-            yield watched
-    finally:
-        for handle in handles:
-            handle.remove()
+    return Watched(norms(model))

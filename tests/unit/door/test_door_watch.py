@@ -351,6 +351,14 @@ def test_an_exception_in_the_body_is_the_users_and_no_hook_stays():
     assert not model.norm._forward_hooks
 
 
+def test_without_with_the_table_says_how_to_watch():
+    model = Net()
+    norms = normscope.watch(model)
+    plain(model, inputs())
+    with pytest.raises(normscope.Explained, match=r"inside of `with normscope\.watch"):
+        norms.table()
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
