@@ -13,7 +13,6 @@ from normscope.paper.statements import (
     document_name,
     is_asserted,
     is_exploratory,
-    shown_verdict,
 )
 from normscope.paper.table import Row
 
@@ -124,24 +123,24 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
     if main is None or scale is None:
         marker = "D" if claim["status"] == "deterministic" else "s"
         for side in SIDES.get(claim["verdict"], ()):
-            style.points(axis, side, y, claim["statement"], marker=marker, color=color)
+            axis.plot(side, y, marker=marker, color=color)
         return
     low, high = (min(max(end, -FAR * 1.3), FAR * 1.3) for end in scale.holds)
     axis.fill_between([low, high], y - 0.4, y + 0.4, color="#dff2e7", linewidth=0, zorder=-1)
     fill = {"mfc": "white"} if scale.is_own else {}
-    _draw(axis, main, y, claim["statement"], shown_verdict(claim), color=color, **fill)
+    _draw(axis, main, y, color=color, **fill)
 
 
-def _draw(axis: Axes, mark: Mark, y: int, *names: str, **look: Any) -> None:
+def _draw(axis: Axes, mark: Mark, y: int, **look: Any) -> None:
     """A mark with its interval; a triangle at the edge if it lies beyond the axis."""
     at = min(max(mark.at, -FAR), FAR)
     marker = "o" if at == mark.at else ">" if mark.at > 0 else "<"
     if mark.low is None or mark.high is None:
-        style.points(axis, at, y, *names, marker=marker, **look)
+        axis.plot(at, y, marker=marker, **look)
         return
     look = {"linewidth": 1.1, "markersize": 4.5} | look
     width = look.pop("linewidth")
     alpha = look.get("alpha", 1)
     low, high = (min(max(end, -FAR), FAR) for end in (mark.low, mark.high))
     axis.hlines(y, low, high, color=look["color"], linewidth=width, alpha=alpha)
-    style.points(axis, at, y, *names, marker=marker, linestyle="", **look)
+    axis.plot(at, y, marker=marker, linestyle="", **look)

@@ -15,10 +15,11 @@ from markupsafe import Markup
 from normscope.formats import DASH
 from normscope.paper.blocks import PARSER, Block, blocks
 from normscope.paper.frame import Frame
-from normscope.paper.svg import inlined
 from normscope.paper.table import PageTable
 from normscope.paper.template import environment, fill
 
+IDS = re.compile(r'( id="|href="#|url\(#)')  # of a drawing, and references to them
+VIEW = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 LONG, TEXT = 32, 200  # characters, beyond which cells break into lines, and need room
 # nothing is loaded, and no script runs
 POLICY = (
@@ -98,6 +99,19 @@ def plates(frame: Frame, svgs: Mapping[str, bytes]) -> list[Plate]:
         drawing, width, height = inlined(svgs[name].decode(), f"{name}-")
         shown.append(Plate(number, name, title, caption, Markup(drawing), width, height))
     return shown
+
+
+def inlined(svg: str, prefix: str) -> tuple[str, int, int]:
+    """A figure as an element of a page: its text, and its width and height in CSS pixels.
+
+    Args:
+        svg: the file.
+        prefix: what its ids begin with in the page.
+    """
+    tag, rest = svg[svg.index("<svg") :].strip().split(">", 1)
+    width, height = (round(float(n) * 4 / 3) for n in VIEW.findall(tag)[0])
+    tag = re.sub(r' (?:width|height)="[^"]*"', "", tag)
+    return IDS.sub(rf"\1{prefix}", f"{tag}>{rest}"), width, height
 
 
 def kinds(table: PageTable) -> list[str]:

@@ -78,7 +78,7 @@ def _panel(axis: Axes, claim: Row, lines: Sequence[Line], size: float) -> None:
         is_named = [other[0][1] for other in lines].count(name) == 1
         name = (name if is_named else f"{name}: {case}").replace("_", " ")
         look: dict[str, Any] = {"color": f"C{i}", "marker": "o", "label": name}
-        style.estimates(axis, x, at, (low, high), name, **look)
+        style.estimates(axis, x, at, (low, high), **look)
     style.baseline(axis, 0)  # first, because it may extend the axis
     low, high = axis.get_ylim()
     axis.set_ylim(low, high + LEGEND * len(lines) * (high - low))

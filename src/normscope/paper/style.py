@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
@@ -10,13 +9,9 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
-
-from normscope.paper.hover import DPI, MEAN, Places, collect, tell
-from normscope.paper.svg import titled
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -33,10 +28,12 @@ LINES = (
     (0, (8, 2, 1, 2)),
 )
 DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
+MEAN = "mean"  # label of such a mean
 OPEN: dict = {"mfc": "white"}  # one model, which has no interval
 LABEL = 0.075  # width of a number at an axis, as a share of the figure's
 LABEL_CHARACTERS = 4  # of such a number; longer ones need more
 MM_PER_INCH = 25.4
+DPI = 72  # of SVG
 
 
 def use(font_pt: float) -> None:
@@ -113,15 +110,10 @@ def dodge_log(i: int, n: int, octaves: float) -> float:
     return 2 ** dodge(i, n, octaves)
 
 
-def points(axis: Axes, x: ArrayLike, y: ArrayLike, *series: str, **look) -> None:
-    """Plot points with tooltips that name their series."""
-    tell(axis.plot(x, y, **look)[0], *series)
-
-
 def dash(axis: Axes, mean: float, y: float, ends: tuple[float, float], **look) -> None:
     """Plot a mean with its interval among the points of its models; one model has neither."""
     if np.isfinite(ends).all():
-        estimates(axis, [mean], [y], ends, MEAN, across=True, label=MEAN, **DASH | look)
+        estimates(axis, [mean], [y], ends, across=True, label=MEAN, **DASH | look)
 
 
 def estimates(
@@ -129,12 +121,12 @@ def estimates(
     x: ArrayLike,
     y: ArrayLike,
     ends: tuple[ArrayLike, ArrayLike],
-    *series: str,
+    *,
     across: bool = False,
     width: float | None = 0.8,
     **look,
 ) -> None:
-    """Plot points with their intervals, and tooltips with both.
+    """Plot points with their intervals.
 
     A point without an interval, that of one model, is open.
 
@@ -143,7 +135,6 @@ def estimates(
         x: of the points.
         y: of the points.
         ends: low and high ends of the intervals; NaN where there is none.
-        series: names for the tooltips.
         across: whether the intervals are along x.
         width: line width of the intervals.
         look: of the points; its color is also that of the intervals.
@@ -160,10 +151,8 @@ def estimates(
         bare = look | {"linestyle": ""}
         shown = [(is_known, bare), (is_alone, bare | OPEN | {"label": ""})]
     for which, looks in shown:
-        if not which.any():
-            continue
-        (drawn,) = axis.plot(x[which], y[which], **looks)
-        tell(drawn, *series, **{"x" if across else "y": (low[which], high[which])})
+        if which.any():
+            axis.plot(x[which], y[which], **looks)
 
 
 def baseline(axis: Axes, value: float, *, vertical: bool = False) -> None:
@@ -186,10 +175,7 @@ def is_first(axis: Axes) -> bool:
 
 
 def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
-    """A logarithmic x axis with a tick at every value, and its number where there is room.
-
-    A point that is dodged has the name of the nearest value in its tooltip.
-    """
+    """A logarithmic x axis with a tick at every value, and its number where there is room."""
     axis.set_xscale("log", base=base)
     known = sorted(set(values))
     grid = axis.get_subplotspec()
@@ -203,22 +189,7 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
         labels.append(name if is_free else "")
         last, before = (math.log(value), name) if is_free else (last, before)
     axis.set_xticks(known, labels)
-    axis.xaxis.set_major_locator(Places(known, names, is_log=True))
     axis.minorticks_off()
-
-
-def relabel(axis: Axes, words: Mapping[float, str]) -> None:
-    """Extend the labels of an x axis whose ticks are at these values."""
-    axis.set_xticks(list(words), list(words.values()))
-    names = [f"{value:g}" for value in words]
-    axis.xaxis.set_major_locator(Places(list(words), names, is_log=axis.get_xscale() == "log"))
-
-
-def place(axis: Axis, places: Sequence[float], names: Sequence[str] | None = None) -> None:
-    """Ticks at all values, labeled by names or numbers."""
-    shown = [f"{value:g}" for value in places] if names is None else list(names)
-    axis.set_ticks(list(places), shown)
-    axis.set_major_locator(Places(list(places), shown))
 
 
 def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
@@ -255,7 +226,7 @@ def sample_size(counts: Iterable[float]) -> str:
 
 def name_rows(axis: Axes, names: Sequence[str]) -> None:
     """A y axis of named rows, the first at the top."""
-    place(axis.yaxis, range(len(names)), names)
+    axis.set_yticks(range(len(names)), list(names))
     axis.set_ylim(max(1, len(names)) - 0.5, -0.5)
 
 
@@ -332,15 +303,13 @@ def say(axis: Axes, words: str) -> str:
 
 
 def save(figure: Figure, stem: Path) -> None:
-    """Write ``stem``.pdf and ``stem``.svg without a date; the SVG has tooltips."""
+    """Write ``stem``.pdf and ``stem``.svg without a date."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
+    # SVG keeps the layout of this drawing: with its own measure of text, panels would move a little
     figure.set_dpi(DPI)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # otherwise every drawing moves the panels a little
-    marks = collect(figure)
-    drawn = BytesIO()
+    figure.set_layout_engine("none")
     undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(drawn, format="svg", metadata=undated)
-    stem.with_suffix(".svg").write_bytes(titled(drawn.getvalue(), marks))
+    figure.savefig(stem.with_suffix(".svg"), metadata=undated)
     plt.close(figure)

@@ -99,9 +99,9 @@ def line_look(arm: str) -> dict:
 
 
 def draw_models(axis: Axes, arm: str, x: ArrayLike, y: ArrayLike, **look) -> None:
-    """Plot trained models of an arm as open markers with tooltips."""
+    """Plot trained models of an arm as open markers."""
     dots: dict = arm_look(arm) | {"linestyle": "", "mfc": "none"} | look
-    style.points(axis, x, y, ARMS[arm].label, **dots)
+    axis.plot(x, y, **dots)
 
 
 def add_sample(axis: Axes, arm: str) -> None:

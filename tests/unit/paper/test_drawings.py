@@ -12,7 +12,7 @@ from planted_tables import ARMS, STEP, Case, drawn
 
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
-from normscope.paper.hover import MEAN
+from normscope.paper.style import MEAN
 from normscope.studies.arms import arm_look
 from normscope.studies.folder import FOLDER
 

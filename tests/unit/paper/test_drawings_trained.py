@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from planted_tables import ARMS, RULES, TRIED, Case, drawn, tables_of
 
-from normscope.paper.hover import MEAN
+from normscope.paper.style import MEAN
 from normscope.studies.arms import arm_look
 from normscope.studies.jacobian.figures import ATTENTION
 

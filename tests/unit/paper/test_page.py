@@ -1,10 +1,14 @@
 """The page: all that the frame says is in it, and none of it is read as HTML."""
 
+import re
 from collections import Counter
 
 import pytest
 from bs4 import BeautifulSoup
 from page_recipes import HOSTILE, frame, made
+
+from normscope.paper import style
+from normscope.paper.page import inlined
 
 TAGS = """html head meta title link style body a header div h1 main p nav details summary ul li span
 h2 h3 h4 table caption thead tr th tbody td code strong pre figure svg g rect line circle path br
@@ -117,3 +121,17 @@ def test_hostile_text_stays_text(text, tmp_path):
             assert str(element.get("src", element.get("href"))).startswith("data:")
     assert attributes(parsed, ".drawing", "aria-label") == [f"Title {text}"] * 3
     assert " ".join(text.split()) in texts(parsed, "blockquote")
+
+
+def test_ids_of_two_figures_in_a_page_differ_and_references_lead_to_them(tmp_path):
+    style.use(8)
+    parts = []
+    for name in "ab":
+        figure, axes = style.canvas(60, 40, 1, 1)
+        axes[0, 0].plot([1, 2], [1, 2], "o")
+        style.save(figure, tmp_path / name)
+        parts.append(inlined((tmp_path / f"{name}.svg").read_text(), f"{name}-")[0])
+    ids = [re.findall(r' id="([^"]+)"', part) for part in parts]
+    assert len({*ids[0], *ids[1]}) == len(ids[0]) + len(ids[1]) > 0
+    for known, part in zip(ids, parts, strict=True):
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', part)) <= set(known)

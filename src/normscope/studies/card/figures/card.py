@@ -33,7 +33,7 @@ def differences(axis: Axes, runs: pd.DataFrame, compared: pd.DataFrame) -> None:
             for arm in (row["arm"], reference)
         )
         above = (loss - base).dropna()
-        style.points(axis, above, np.full(len(above), y), ARMS[row["arm"]].label, **look)
+        axis.plot(above, np.full(len(above), y), **look)
         bounds = row["difference_low"], row["difference_high"]
         style.dash(axis, row["difference"], y, bounds, color=look["color"])
         ends += [*above]

@@ -59,8 +59,8 @@ def draw_first(axis: Axes, first: pd.DataFrame) -> None:
     for i, placement in enumerate(shown):
         models = summary.select(first, placement=placement)
         dots: dict = {"marker": "o", "linestyle": "", "color": COLORS[placement], "markersize": 3}
-        style.points(inset, [i] * len(models), models["mean"], PLACEMENTS[placement], **dots)
-    style.place(inset.xaxis, range(len(shown)), ["block 1"] * len(shown))
+        inset.plot([i] * len(models), models["mean"], **dots)
+    inset.set_xticks(range(len(shown)), [""] * len(shown))
     inset.tick_params(bottom=False, labelbottom=False)
     inset.set_xlim(-0.6, len(shown) - 0.4)
     inset.set_ylim(first["mean"].min() / 3, first["mean"].max() * 3)
@@ -95,7 +95,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, *, apart: bool) -> list[str]:
             at = lost.min() if lost.max() == line["block"].max() else lost.max()
             look: dict = {"color": COLORS[placement], "mfc": "white", "clip_on": False}
             look |= {"marker": "v", "linestyle": "", "transform": axis.get_xaxis_transform()}
-            style.points(axis, at, 0.0, PLACEMENTS[placement], **look)
+            axis.plot(at, 0.0, **look)
             if init in PANELS:
                 below.append(f"{PLACEMENTS[placement]} {line['mean'].min():.0e}")
     rest = panel[panel["block"] > 1]

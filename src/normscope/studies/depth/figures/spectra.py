@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from normscope.nn.recipe import PLACEMENTS
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import tell
 from normscope.statistics import summary
 from normscope.studies.depth.figures import (
     COLORS,
@@ -53,10 +52,8 @@ def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
         axis.vlines(x, low, high, color=color, linewidth=0.8)
         for is_shown in (line["mean"] < ZERO, line["mean"] >= ZERO):
             mean = line["mean"][is_shown].clip(lower=ZERO)
-            (dots,) = axis.plot(x[is_shown], mean, color=color, **ENDS[str(end)])
-        ends = line["low"][is_shown], line["high"][is_shown]
-        tell(dots, PLACEMENTS[str(placement)], str(end), y=ends)  # none at the floor
-    style.place(axis.xaxis, range(len(blocks)), [str(block) for block in blocks])
+            axis.plot(x[is_shown], mean, color=color, **ENDS[str(end)])
+    axis.set_xticks(range(len(blocks)), [str(block) for block in blocks])
     axis.set_xlabel("block")
     axis.set_xlim(-0.5, max(1, len(blocks)) - 0.5)
 

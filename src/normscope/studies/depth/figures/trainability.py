@@ -41,17 +41,11 @@ def draw_panel(axis: Axes, models: pd.DataFrame, warm_ups: list[int]) -> None:
         color = COLORS[str(placement)]
         medians = cell.groupby("x")["capped_loss"].median()
         axis.plot(medians, color=color, linestyle=style.LINES[i % 5])
-        names = [PLACEMENTS[str(placement)], f"warm-up: {warm_up} steps"]
-        names += ["without residuals"] * (not residual)
-        names += [INITS[init]] * is_other
         marker = OTHER_START if is_other else RESIDUAL[residual]
         mark: dict = {"linestyle": "", "mfc": "none", "markersize": 3, **marker}
         learned, failed = cell[cell["failed"] == 0], cell[cell["failed"] == 1]
-        style.points(axis, learned["x"], learned["capped_loss"], *names, color=color, **mark)
-        names.append("a model that failed")
-        style.points(
-            axis, failed["x"], failed["capped_loss"], *names, color=color, **FAILED[residual]
-        )
+        axis.plot(learned["x"], learned["capped_loss"], color=color, **mark)
+        axis.plot(failed["x"], failed["capped_loss"], color=color, **FAILED[residual])
     rates = sorted(set(models["learning_rate"]))
     style.log_x(axis, rates)
     axis.set_xlim(rates[0] / ROOM, rates[-1] * ROOM)

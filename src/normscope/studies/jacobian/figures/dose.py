@@ -30,12 +30,12 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
         shares = doses["radial_share"] + style.dodge([*PLACES].index(place), len(PLACES), SHIFT)
         look: dict = {"color": PLACES[place], "marker": "o"}
         look |= HELD if key["sigma_penalty"] else {}
-        names = [NAMES[place], *["sigma held"] * bool(key["sigma_penalty"])]
         # with nothing left in there is no cost by definition, and no model
         axis.plot([0, *shares], [0, *doses["mean"]], **look | NO_MARK)
         ends = doses["low"], doses["high"]
-        style.estimates(axis, shares, doses["mean"], ends, *names, **look | NO_LINE)
-    style.place(axis.xaxis, sorted({0.0, *costs["radial_share"]}))
+        style.estimates(axis, shares, doses["mean"], ends, **look | NO_LINE)
+    swept = sorted({0.0, *costs["radial_share"]})
+    axis.set_xticks(swept, [f"{share:g}" for share in swept])
     axis.set_xlabel("share of the radial part left in")
 
 

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import tell
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
 from normscope.studies.jacobian.recipe import SETTING
@@ -35,21 +34,17 @@ def layer_label(layer: str) -> str:
     return f"{block}{branch[0]}{chr(39) * (side == 'after')}"
 
 
-def draw_line(
-    axis: Axes, line: pd.DataFrame, look: dict, series: tuple[str, str], *, bars: bool
-) -> None:
+def draw_line(axis: Axes, line: pd.DataFrame, look: dict, *, bars: bool) -> None:
     """Over the block norms, the final norm apart; bars are intervals over models."""
     for place in ("block", "final"):
         part = line[line["place"] == place]
         y, ends = part["mean"] * part["d"], (part["low"] * part["d"], part["high"] * part["d"])
         if bars:
-            style.estimates(axis, part["x"], y, ends, *series, **look)
+            style.estimates(axis, part["x"], y, ends, **look)
             continue
         # of one layer a dotted line would show nothing
         dot: dict = {"marker": "_"} if place == "final" and not look["marker"] else {}
-        (drawn,) = axis.plot(part["x"], y, **look | dot)
-        if drawn.get_marker():
-            tell(drawn, *series)
+        axis.plot(part["x"], y, **look | dot)
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
@@ -57,15 +52,15 @@ def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     axis.axhline(1, color="0.6", linewidth=0.6)
     kinds = in_order(list(panel["attention"]), ATTENTION)
     for i, attention in enumerate(kinds):
-        for (signal, variant), (kind, mark) in KINDS.items():
+        for (signal, variant), (_, mark) in KINDS.items():
             line = select(panel, attention=attention, signal=signal, variant=variant)
             line = line.assign(x=line["index"] + style.dodge(i, len(kinds), SHIFT))
             look = mark | {"color": ATTENTION[attention], "markersize": 3}
             is_own = (signal, variant) == ("own", "corrected")
-            draw_line(axis, line.sort_values("index"), look, (attention, kind), bars=is_own)
+            draw_line(axis, line.sort_values("index"), look, bars=is_own)
     ticks = panel.drop_duplicates("index").sort_values("index")
     labels = [layer_label(name) for name in ticks["layer"]]
-    style.place(axis.xaxis, list(ticks["index"]), labels)
+    axis.set_xticks(list(ticks["index"]), labels)
 
 
 def grid(

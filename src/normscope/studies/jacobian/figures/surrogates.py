@@ -28,7 +28,7 @@ def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: st
     for has_failed, shape in ((False, marker), (True, "x")):
         shown = models.loc[(models["failed"] > 0) == has_failed, "cost"]
         dots: dict = {"marker": shape, "linestyle": "", "mfc": "none", "markersize": 3}
-        style.points(axis, shown, [y] * len(shown), cost["attention"], color=color, **dots)
+        axis.plot(shown, [y] * len(shown), color=color, **dots)
     style.dash(axis, cost["mean"], y, (cost["low"], cost["high"]), color=color)
 
 

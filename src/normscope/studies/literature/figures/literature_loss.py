@@ -39,9 +39,10 @@ def draw_panel(axis: Axes, cells: list[Cell], chosen: pd.DataFrame) -> None:
     for y, cell in enumerate(cells):
         look: dict = arm_look(cell["arm"]) | DOTS
         models = select(chosen, **{key: cell[key] for key in keys})
-        for failed, marks in ((0, look), (1, look | {"marker": "x"})):
+        for failed, mark in ((0, look["marker"]), (1, "x")):
             losses = models.loc[models["failed"] == failed, "capped_loss"]
-            style.points(axis, losses, np.full(len(losses), y), **marks)
+            marks: dict = look | {"marker": mark}
+            axis.plot(losses, np.full(len(losses), y), **marks)
         style.dash(axis, cell["mean"], y, (cell["low"], cell["high"]), color=look["color"])
         edge = " edge" if cell["at_edge"] else ""
         notes.append(f"{style.sample_size([cell['n']])} at {cell['rate']:g}{edge}")

@@ -77,7 +77,7 @@ def draw_panel(axis: Axes, chosen: pd.DataFrame, cells: Cells, measure: str) -> 
         at = dict(zip(KEYS, cell, strict=True))
         values = select(chosen, **at)[measure].dropna()
         look = arm_look(at["arm"])
-        style.points(axis, values, np.full(len(values), y), **look | DOTS | SMALL)
+        axis.plot(values, np.full(len(values), y), **look | DOTS | SMALL)
         axis.plot([values.median()], [y], color=look["color"], **MEDIAN)
     axis.set_title(MEASURES[measure].title)
     style.few_ticks(axis, is_log=MEASURES[measure].is_log)

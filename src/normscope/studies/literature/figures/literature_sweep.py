@@ -27,9 +27,9 @@ def draw_series(axis: Axes, models: pd.DataFrame, i: int, n: int, name: str) -> 
     x = models["learning_rate"] * style.dodge_log(i, n, SHIFT)
     axis.plot(models["capped_loss"].groupby(x).median(), **line)
     learned, failed = (models["failed"] == value for value in (0, 1))
-    style.points(axis, x[learned], models.loc[learned, "capped_loss"], name, **look | DOTS)
+    axis.plot(x[learned], models.loc[learned, "capped_loss"], **look | DOTS)
     at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x"}
-    style.points(axis, x[failed], np.full(sum(failed), AT_TOP), name, **look | DOTS | at_top)
+    axis.plot(x[failed], np.full(sum(failed), AT_TOP), **look | DOTS | at_top)
     axis.plot([], [], label=name, mfc="none", **look)
 
 

@@ -25,12 +25,12 @@ def draw_panel(axis: Axes, blocks: pd.DataFrame) -> None:
     """One series per placement: every model, and medians over models."""
     kinds = list(split(blocks, ["placement"]))
     for i, (kind, rows) in enumerate(kinds):
-        shown, name = LOOKS[kind["placement"]], PLACEMENTS[kind["placement"]]
+        shown = LOOKS[kind["placement"]]
         x = rows["block"] + style.dodge(i, len(kinds), WIDTH)
         line: dict = shown | {"marker": ""}
         axis.plot(rows["added_loss"].groupby(x).median(), **line)
-        style.points(axis, x, rows["added_loss"], name, **shown | DOTS)
-        axis.plot([], [], label=name, mfc="none", **shown)
+        axis.plot(x, rows["added_loss"], **shown | DOTS)
+        axis.plot([], [], label=PLACEMENTS[kind["placement"]], mfc="none", **shown)
     axis.axhline(FREE, color="0.6", linestyle=":", linewidth=0.8)
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     axis.set_xlabel("block")

@@ -24,12 +24,12 @@ MEASURES = {
 def draw_depths(axis: Axes, networks: pd.DataFrame, measure: str) -> None:
     """One series per norm and placement: every network, and geometric means."""
     for kind, rows in split(networks, ["arm", "placement"]):
-        shown, name = LOOKS[kind["placement"]], label(kind["arm"], kind["placement"])
+        shown = LOOKS[kind["placement"]]
         means = rows.groupby("depth")[measure].agg(geometric_mean)
         line: dict = shown | {"marker": ""}
         axis.plot(means, **line)
-        style.points(axis, rows["depth"], rows[measure], name, **shown | DOTS)
-        axis.plot([], [], label=name, mfc="none", **shown)
+        axis.plot(rows["depth"], rows[measure], **shown | DOTS)
+        axis.plot([], [], label=label(kind["arm"], kind["placement"]), mfc="none", **shown)
     style.log_x(axis, networks["depth"], base=2)
     style.log_y(axis)
     axis.set_xlabel("blocks")
@@ -40,7 +40,7 @@ def draw_towers(axis: Axes, towers: pd.DataFrame) -> None:
     names = []
     for y, (kind, rows) in enumerate(split(towers, ["arm", "causal"])):
         look, rates = arm_look(kind["arm"]), rows["collapse_rate"]
-        style.points(axis, rates, np.full(len(rates), y), **look | DOTS)
+        axis.plot(rates, np.full(len(rates), y), **look | DOTS)
         axis.plot([rates.mean()], [y], color=look["color"], **style.DASH)
         mask = "causal" if kind["causal"] else "no mask"
         names.append(f"{ARMS[kind['arm']].label},\n{mask}")

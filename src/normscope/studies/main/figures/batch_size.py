@@ -63,7 +63,7 @@ def draw_text(axes: Sequence[Axes], batches: pd.DataFrame, text: str) -> None:
             draw_models(axis, arm, models["x"], models[column])
             add_sample(axis, arm)
         style.log_x(axis, batches["batch_size"], base=2)
-        style.relabel(axis, {size: f"{size}\n{n}" for size, n in counts.items()})
+        axis.set_xticks(list(counts), [f"{size}\n{n}" for size, n in counts.items()])
         axis.set_xlabel("windows in a batch; models of each arm")
         axis.set_title(": ".join(filter(None, [text, label])))
     axes[0].set_ylabel("nats per character")

@@ -37,8 +37,7 @@ def draw_lines(axis: Axes, table: pd.DataFrame, column: str) -> None:
         look = arm_look(arm)
         x = line["depth"] + style.dodge(i, len(shown), SHIFT)
         ends = line[f"{column}_low"], line[f"{column}_high"]
-        label = ARMS[arm].label
-        style.estimates(axis, x, line[column], ends, label, label=label, **look)
+        style.estimates(axis, x, line[column], ends, label=ARMS[arm].label, **look)
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
@@ -60,7 +59,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
             axis.set_title(placement_title(placement))
         bottom.axhline(0, color="0.6", linewidth=0.6)
         bottom.set_xlabel("site")
-        style.place(bottom.xaxis, list(sites["depth"]), labels)
+        bottom.set_xticks(list(sites["depth"]), labels)
     style.log_y(axes[0, 0])
     axes[0, 0].set_ylabel("norm of the stream\n(geometric mean)")
     axes[1, 0].set_ylabel("log-gain of the site")

@@ -41,7 +41,7 @@ def draw_rows(
         look: dict = arm_look(arm) | {"linestyle": "", "mfc": "none"}
         cell = select(arms, arm=arm, placement=placement)
         above = select(chosen, arm=arm, placement=placement)["above"].dropna()
-        style.points(axis, above, np.full(len(above), y), **look)
+        axis.plot(above, np.full(len(above), y), **look)
         mean, low, high = cell.iloc[0][["difference", "difference_low", "difference_high"]]
         style.dash(axis, mean, y, (low, high), color=look["color"])
     style.baseline(axis, 0, vertical=True)

@@ -7,7 +7,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from normscope.paper import style
-from normscope.paper.hover import tell
 from normscope.studies.arms import arm_look, family
 
 # the colors of the arms
@@ -38,13 +37,10 @@ def model_labels(table: pd.DataFrame) -> list[str]:
 
 
 def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
-    """A model's geometric mean, a diamond if it was published; its tooltip has the interval."""
+    """A model's geometric mean, a diamond if it was published."""
     color, is_measured = NORMS.get(row["norm"], OTHER), row["experiment"] == "measured"
-    names = [row["norm"] if row["norm"] in NORMS else "another norm"]
-    names.append("measured" if is_measured else "published")
-    ends = np.exp(row["low"]), np.exp(row["high"])
     look |= {"color": color, "marker": MEASURED if is_measured else PUBLISHED, "markersize": 3.5}
-    tell(axis.plot(np.exp(row["log_gain"]), y, **look)[0], *names, x=ends)
+    axis.plot(np.exp(row["log_gain"]), y, **look)
 
 
 def gain_axis(axis: Axes) -> None:

@@ -36,7 +36,7 @@ def draw_row(axis: Axes, y: int, row: dict) -> None:
     gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
     axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER), linewidth=1.4)
     draw_gain(axis, y, row)
-    style.points(axis, row["mean"], y, "arithmetic mean", marker="|", markersize=7, color="0.3")
+    axis.plot(row["mean"], y, marker="|", markersize=7, color="0.3")
     axis.annotate(f"{gain:.3f}", (max(high, row["mean"]), y), (4, -2.5), textcoords="offset points")
 
 

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import tell
 from normscope.studies.pretrained.figures import NOTHING, list_models, model_looks
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import CROWDED, measured_ratios, published_ratios
@@ -40,8 +39,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame, prompts: pd.Series) -> None:
         if ratio in table:
             place = y + style.dodge(i, len(RATIOS), 0.8)
             look: dict = {"height": 0.25, "color": color, "label": METRICS[ratio]}
-            for bar in axis.barh(place, table[ratio], **look):
-                tell(bar, METRICS[ratio])
+            axis.barh(place, table[ratio], **look)
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
     axis.set_title(f"three ratios,\n{style.sample_size(prompts)} prompts")
@@ -55,8 +53,8 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
         look = looks[row["family"]]
         fill = "none" if row["reading"] == "neither" else look["color"]
         dots: dict = look | {"mfc": fill, "linestyle": "", "markersize": 3.5}
-        ends, names = (row["low"], row["high"]), [row["family"]]
-        style.estimates(axis, row["rho"], row["gain"], ends, *names, width=0.6, **dots)
+        ends = row["low"], row["high"]
+        style.estimates(axis, row["rho"], row["gain"], ends, width=0.6, **dots)
     for family, look in looks.items():
         axis.plot([], [], linestyle="", label=family, **look)
     style.baseline(axis, 1)
@@ -77,7 +75,7 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         gains = np.exp(sites["log_gain"])
         axis.plot(depth[~is_norm], gains[~is_norm], color=look["color"], label=str(model))
         cross: dict = {"marker": "x", "linestyle": "", "color": look["color"]}
-        style.points(axis, depth[is_norm], gains[is_norm], str(model), **cross)
+        axis.plot(depth[is_norm], gains[is_norm], **cross)
     if layers.empty:
         style.say(axis, NOTHING)
     else:

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import tell
 from normscope.studies.pretrained.figures import (
     NORMS,
     OTHER,
@@ -54,12 +53,11 @@ def draw_prompts(distribution: Axes, scatter: Axes, category: Axes, shown: pd.Da
         line: dict = look | {"marker": ""}
         distribution.ecdf(rows["gain"], **line)
         dots: dict = look | {"linestyle": "", "mfc": "none", "markersize": 3}
-        names = name, rows["norm"].iloc[0]
-        style.points(scatter, rows["entropy"], rows["gain"], *names, **dots)
+        scatter.plot(rows["entropy"], rows["gain"], **dots)
         places = rows["category"].map(kinds.index) + style.dodge(i, len(looks), 0.7)
-        style.points(category, places, rows["gain"], *names, **dots)
+        category.plot(places, rows["gain"], **dots)
         scatter.plot([], [], label=name, mfc="none", **look)
-    style.place(category.xaxis, range(len(kinds)), kinds)
+    category.set_xticks(range(len(kinds)), kinds)
 
 
 def draw_means(axis: Axes, table: pd.DataFrame) -> None:
@@ -69,8 +67,7 @@ def draw_means(axis: Axes, table: pd.DataFrame) -> None:
     y = np.arange(len(table))
     colors = [NORMS.get(norm, OTHER) for norm in table["norm"]]
     bars: dict = {"color": colors, "alpha": 0.35, "ecolor": "0.6", "height": 0.7}
-    for bar in axis.barh(y, table["mean"], xerr=table["sd"], **bars):
-        tell(bar)
+    axis.barh(y, table["mean"], xerr=table["sd"], **bars)
     geometric, low, high = (np.exp(table[k]) for k in ("log_gain", "low", "high"))
     axis.vlines(geometric, y - 0.35, y + 0.35, color=colors, linewidth=1.4)
     axis.hlines(y, low, high, color=colors, linewidth=1.4)

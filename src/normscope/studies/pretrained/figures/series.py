@@ -27,7 +27,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             "model", sort=False
         ):
             values, name = line[column].astype(float), str(model)
-            style.points(axis, line["step"], values, name, label=name, **looks[name], ms=3)
+            axis.plot(line["step"], values, label=name, **looks[name], ms=3)
         if known.empty:
             style.say(axis, "no series was measured")
         else:

@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_look, count, divergences, family, in_order
+from normscope.studies.arms import arm_look, count, divergences, in_order
 from normscope.studies.pretrained.figures import (
     MEASURED,
     NORMS,
@@ -43,9 +43,8 @@ def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) ->
         y = arms.index(row["arm"]) + SHIFT * list(markers).index(row["protocol"])
         color = arm_look(row["arm"])["color"]
         look: dict = {"marker": markers[row["protocol"]], "linestyle": "", "color": color}
-        names = [family(row["arm"])] * (family(row["arm"]) in NORMS) + [row["protocol"]]
         ends = row["last_low"], row["last_high"]
-        style.estimates(axis, row["last"], y, ends, *names, across=True, width=1.2, **look)
+        style.estimates(axis, row["last"], y, ends, across=True, width=1.2, **look)
     style.name_rows(axis, [ARMS[arm].label for arm in arms])
     counts = [gains.loc[gains["arm"] == arm, "n"] for arm in arms]
     style.annotate_rows(axis, ["n = " + " and ".join(f"{n:.0f}" for n in c) for c in counts])

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.statistics.summary import geometric_mean
 from normscope.statistics.tuning import commonest_setting
@@ -74,4 +73,4 @@ def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> N
     for row in runs[runs["diverged_at"].notna()].to_dict("records"):
         color, at_top = arm_look(row["arm"])["color"], axis.get_xaxis_transform()
         cross: dict = {"marker": "x", "color": color, "transform": at_top, "clip_on": False}
-        style.points(axis, row[x], 0.97, ARMS[row["arm"]].label, **cross)
+        axis.plot(row[x], 0.97, **cross)

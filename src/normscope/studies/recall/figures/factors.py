@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import MEAN
 from normscope.statistics.summary import describe, select
 from normscope.statistics.tuning import chosen
 from normscope.studies.arms import arm_look, family, in_order
@@ -64,9 +63,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, level: float) -> No
         cell = panel[panel["arm"] == arm]
         mark = arm_mark(cell.iloc[0])
         look: dict = mark | {"mfc": "none", "linestyle": "", "markersize": 3}
-        # of a norm without factors the row says the name
-        names = [family(arm)] if cell["center"].notna().all() else []
-        style.points(axis, cell[column], np.full(len(cell), y), *names, **look)
+        axis.plot(cell[column], np.full(len(cell), y), **look)
         summary = describe(cell[column], level, geometric=column not in LINEAR)
         if summary["n"]:
             ends = summary["low"], summary["high"]
@@ -109,7 +106,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, task: str) -> tuple[Fig
         family(row["arm"]): arm_mark(row) | {"linestyle": "", "mfc": "none"}
         for _, row in first.iterrows()
     }
-    looks[MEAN] = style.DASH | {"color": "0.4", "linestyle": ""}
+    looks[style.MEAN] = style.DASH | {"color": "0.4", "linestyle": ""}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
     bars = f"Bars: {look.level:.0%} t intervals over models."
     return figure, f"{describe_sample(table)} {bars}"

@@ -36,7 +36,7 @@ def draw(
         curve, cut, spectrum = (t[t["arm"] == arm] for t in (curves, slices, spectra))
         bins = curve.groupby((curve["step"] - 1) // BIN)
         losses.plot(bins["step"].mean(), bins["train_loss"].agg(geometric_mean), **line)
-        style.points(cuts, cut["alpha"], cut["loss"], label, markersize=2, **arm_look(arm))
+        cuts.plot(cut["alpha"], cut["loss"], markersize=2, **arm_look(arm))
         values.plot(spectrum["index"], spectrum["value"], label=label, **line)
     mark_divergence(losses, runs)
     name_axes(

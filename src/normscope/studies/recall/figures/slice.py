@@ -34,8 +34,7 @@ def draw_kinds(top: Axes, bottom: Axes, slices: pd.DataFrame) -> None:
     near = near.sort_values("offset")
     for axis in (top, bottom):
         dots = {"marker": "o", "markersize": 2, "linestyle": "", "color": PUBLISHED}
-        label = KINDS["published"]
-        style.points(axis, published["alpha"], published["loss"], label, label=label, **dots)
+        axis.plot(published["alpha"], published["loss"], label=KINDS["published"], **dots)
         axis.plot(near["offset"], near["loss"], color=RESTORED, label=KINDS["restored"])
     draw_slices(top, filtered, color=FILTER, linestyle="--", label=KINDS["filter"])
     bottom.set_xlabel("offset")

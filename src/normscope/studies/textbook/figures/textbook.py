@@ -34,9 +34,10 @@ MEASURES: dict[str, tuple[str, dict]] = {  # of affine.csv: label, look
 def draw_scratch(axis: Axes, scratch: pd.DataFrame) -> None:
     """Ratio of the tutorial's output to torch's by width; a cross where it is NaN."""
     axis.plot(scratch["d"], scratch["theory"], **THEORY)
-    style.points(axis, scratch["d"], scratch["ratio"], "measured", **DOTS, label="measured")
+    axis.plot(scratch["d"], scratch["ratio"], **DOTS, label="measured")
     lost = scratch[~scratch["finite"]]
-    style.points(axis, lost["d"], lost["theory"], "NaN", **DOTS | {"marker": "x"}, label="NaN")
+    cross: dict = DOTS | {"marker": "x", "label": "NaN"}
+    axis.plot(lost["d"], lost["theory"], **cross)
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(scratch["d"]), [str(d) for d in scratch["d"]])
     axis.set(xlabel="width d", ylabel="tutorial's output / torch's")
@@ -49,7 +50,7 @@ def draw_epsilon(axis: Axes, epsilon: pd.DataFrame) -> None:
     looks = {"textbook": ("tutorial", "o", AFTER), "torch": ("torch", "s", BEFORE)}
     for name, (label, marker, color) in looks.items():
         look: dict = {"marker": marker, "color": color, "markersize": 3, "label": label}
-        style.points(axis, epsilon["token_std"], epsilon[name], label, **look)
+        axis.plot(epsilon["token_std"], epsilon[name], **look)
     axis.set_xscale("log")
     axis.set(xlabel="std of the token", ylabel="std of the output")
     axis.legend(loc="lower right")
@@ -73,7 +74,7 @@ def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
         estimates = [estimate(list(v), level) for v in values]
         ends = [e.low for e in estimates], [e.high for e in estimates]
         means, marks = [e.mean for e in estimates], look | {"markersize": 3, "label": label}
-        style.estimates(axis, norms, means, ends, label, **marks)
+        style.estimates(axis, norms, means, ends, **marks)
     axis.set_xticks(norms)
     if affine.empty:
         style.say(axis, "no token norm was measured")
@@ -89,8 +90,7 @@ def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     axis.plot(tokens, batchnorm["theory"], **THEORY)
     look: dict = DOTS | {"color": arm_look("batchnorm")["color"], "markersize": 2}
     ends = batchnorm["low"], batchnorm["high"]
-    label = "BatchNorm"
-    style.estimates(axis, tokens, batchnorm["mean"], ends, label, label=label, **look)
+    style.estimates(axis, tokens, batchnorm["mean"], ends, label="BatchNorm", **look)
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(tokens), [str(n) for n in tokens])
     style.log_y(axis)
