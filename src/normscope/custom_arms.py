@@ -28,7 +28,10 @@ from normscope.nn import arms
 from normscope.nn.recipe import Custom, Norm
 from normscope.schema import Strict
 
-EXAMINATION = "src/normscope/measure/examination.py", "src/normscope/nn/custom.py"
+EXAMINATION = [
+    *(f"src/normscope/measure/{name}.py" for name in ("derivatives", "examination", "properties")),
+    "src/normscope/nn/custom.py",
+]
 TIMEOUT_S = 120  # of an examination, most of which is the import of torch
 
 

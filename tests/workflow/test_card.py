@@ -48,7 +48,7 @@ def test_a_card_from_an_empty_folder(made: Project, tmp_path: Path):
     page = project.root / "results/card/my_norm"
     content = json.loads((page / "card.json").read_text())
     assert [line.split(":")[0] for line in content["lines"]][:1] == ["Training"]
-    assert "Identity: no built-in norm" in content["lines"][-1]
+    assert "Identity: no known norm computes the same" in content["lines"][-1]
     text = (page / "card.html").read_text()
     assert all(line.split(":")[0] in text for line in content["lines"])
     assert (page / "card.pdf").read_bytes().startswith(b"%PDF")

@@ -11,6 +11,13 @@ from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.parameter import is_lazy
 
 from normscope.errors import Explained
+from normscope.measure.derivatives import (
+    inner_product,
+    is_coarse,
+    is_derivative,
+    random_direction,
+)
+from normscope.measure.properties import perturbed
 from normscope.nn.custom import make
 from normscope.nn.recipe import Custom
 
@@ -18,7 +25,6 @@ Tensors = Mapping[str, Tensor]
 WIDTHS = (64, 32)  # of the two sizes of models that are trained most
 SHAPE = (2, 3)  # windows and tokens
 LENGTHS = (1, 5), (4, 2), (32, 32), (1, 256)  # the last ones are as long as those of models
-STEP = 1e-4  # of finite differences
 SCALES = (1.0, 1e-3, 1e3)  # of inputs
 TOLERANCE = 1e-5  # of outputs that should be equal, relative to the largest
 
@@ -46,13 +52,13 @@ def examine(custom: Custom) -> Custom:
         if names != [name for name, _ in norm.module.named_parameters()]:
             raise Explained("its first call makes or removes parameters: make them in __init__")
     _check_lengths(subject)
-    _check_precision(subject)
+    is_exact = _is_exact(subject)
     _check_evaluation(subject)
     if changed := [name for name, value in _settings().items() if before[name] != value]:
         raise Explained(f"it changes {', '.join(changed)} of the whole process: leave it as it is")
     is_random = _is_random(subject)
     _check_state(subject)
-    update: dict[str, Any] = {"is_random": is_random}
+    update: dict[str, Any] = {"is_random": is_random, "is_exact": is_exact}
     if not is_random:
         update |= {"is_token_wise": _is_token_wise(subject), "stacks": _stacks(subject)}
     return custom.model_copy(update=update)
@@ -184,40 +190,52 @@ def _check_lengths(subject: _Subject) -> None:
             raise Explained(f"it must map (..., d) to (..., d): it makes {tuple(y.shape)}")
 
 
-def _check_precision(subject: _Subject) -> None:
-    """Check float64, in which trained models are measured, and second derivatives.
+def _is_exact(subject: _Subject) -> bool:
+    """Whether its backward pass is the derivative of its forward pass, in float64.
 
-    These are compared with differences of the gradient.
+    Trained models are measured in float64, and their curvature needs second derivatives.
+
+    Raises:
+        Explained: It fails in float64, or the derivative of its backward pass is wrong or missing.
     """
     norm = subject.built()
-    norm.module.double().eval()
-    at = _tokens(WIDTHS[0]).double().requires_grad_()
+    module = norm.module.double().eval()
+    x = _tokens(WIDTHS[0]).double()
     try:
-        y = norm(at)
+        y = norm(x)
     except Exception as e:  # of any kind, as the code is a user's
         raise Explained(f"it fails in float64, in which models are measured: {e}") from e
     if y.dtype != torch.float64:
         raise Explained(f"in float64 it makes {y.dtype}: compute in the type of the input")
-    weights, along, across = (_tokens(WIDTHS[0], seed).double() for seed in (1, 2, 3))
+    parameters = dict(perturbed(module).named_parameters())
+    inputs = [x, *parameters.values()]
+    inputs = [one.detach().requires_grad_() for one in inputs]
+    weights = _tokens(WIDTHS[0], seed=1).double()
+    along = random_direction(inputs, seed=-1)
 
-    def slope(x: Tensor) -> Tensor:
-        (gradient,) = torch.autograd.grad((weights * norm(x)).sum(), x, create_graph=True)
-        return (gradient * along).sum()
+    def value(x: Tensor, *moved: Tensor) -> Tensor:
+        state = dict(zip(parameters, moved, strict=True))
+        call = _Calls(lambda tokens: functional_call(module, state, (tokens,)))
+        return (weights * norm._replace(module=call)(x)).sum()
 
+    def slope(*inputs: Tensor) -> Tensor:
+        gradients = torch.autograd.grad(
+            value(*inputs), inputs, create_graph=True, materialize_grads=True
+        )
+        return inner_product(gradients, along)
+
+    coarse = is_coarse(norm, x)
+    is_exact = is_derivative(value, inputs, coarse=coarse)
     try:
-        here = slope(at)
-        second = torch.zeros_like(at)
-        if here.requires_grad:
-            (second,) = torch.autograd.grad(here, at, materialize_grads=True)
+        is_twice = is_derivative(slope, inputs, coarse=coarse)
     except RuntimeError as e:
         raise Explained(f"it has no second derivative, which the curvature needs: {e}") from e
-    ends = [slope(at + step * across).item() for step in (STEP, -STEP)]
-    rise = (ends[0] - ends[1]) / (2 * STEP)
-    if abs(float((second * across).sum()) - rise) > 1e-3 * max(1.0, abs(rise)):
+    if is_exact and not is_twice:
         raise Explained(
             "its second derivative, which the curvature needs, is not that of its gradient: make "
             "the backward pass differentiable"
         )
+    return is_exact
 
 
 def _check_evaluation(subject: _Subject) -> None:

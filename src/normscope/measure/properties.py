@@ -14,6 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from normscope.measure.derivatives import is_coarse
 from normscope.measure.products import transposed_product
 from normscope.nn.norms import build
 from normscope.nn.recipe import Norm
@@ -21,7 +22,11 @@ from normscope.nn.recipe import Norm
 WINDOWS, T = 4, 8
 FACTOR, LARGE = 10.0, 1e6  # of inputs: where invariance is tested, and where bounds are
 INVARIANT = 1e-3  # relative change of the output up to which it counts as unchanged
+HIDDEN = 0.1  # relative change up to which it may be rounding to 16 bits
 SAME = 1e-6  # relative difference of the outputs of two norms that are one
+# relative differences of outputs that count as equal, such as those of another eps, or next to the
+# least one; and those that are no likeness
+NEAR, TIE, FAR = 0.01, 1.05, 0.5
 SLOPE = 0.1  # of the slope at 0, below which a channel is saturated
 MOST_ORDERS = 24  # of the parameters of a norm, in which it is compared with known norms
 SEED = 0
@@ -48,7 +53,7 @@ def change(y: Tensor, before: Tensor) -> float:
 
 @torch.no_grad()
 def invariances(norm: nn.Module, d: int) -> dict[str, float]:
-    """Relative changes of the output.
+    """Relative changes of the output; NaN where rounding to 16 bits hides whether there is one.
 
     - ``scale``: of all tokens 10 times as large.
     - ``shift``: of all tokens shifted by the same number in every channel.
@@ -62,13 +67,16 @@ def invariances(norm: nn.Module, d: int) -> dict[str, float]:
     other, kept = tokens(d, 2), T // 2  # a token with earlier and later ones
     window, batch = other.clone(), x.clone()
     window[:, kept], batch[1:] = x[:, kept], other[1:]
-    return {
+    changes = {
         "scale": change(run(norm, FACTOR * x), y),
         "shift": change(run(norm, x + FACTOR), y),
         "rotation": change(run(norm, x @ rotation), y @ rotation),
         "tokens": change(run(norm, window)[:, kept], y[:, kept]),
         "batch": change(run(norm, batch)[0], y[0]),
     }
+    if not is_coarse(lambda at: run(norm, at), x):
+        return changes
+    return {name: math.nan if INVARIANT < v < HIDDEN else v for name, v in changes.items()}
 
 
 def is_elementwise(norm: nn.Module, d: int) -> bool:
@@ -104,67 +112,94 @@ def _slopes(norm: nn.Module, x: Tensor) -> Tensor:
 
 
 class Nearest(NamedTuple):
-    """The known norm that computes most nearly the same.
+    """The known norms that compute most nearly the same.
 
     Args:
-        name: Its name.
+        names: Their names; none where all are ``FAR``, or the outputs are not finite.
         difference: Relative difference of the outputs, for tokens of several sizes.
         large: The same for large tokens, to which eps does not matter.
-        starts: Whether the parameters of both start with the same values.
+        starts: Whether the parameters of both start with the same values; None if they have
+            different parameters.
     """
 
-    name: str
+    names: list[str]
     difference: float
     large: float
-    starts: bool
+    starts: bool | None
+
+
+class _Candidate(NamedTuple):
+    apart: int  # parameters that one of the two norms has alone
+    differs: bool  # whether those that both have start with other values
+    difference: float
+    large: float
+    name: str
 
 
 def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
-    """The known norm that computes most nearly the same, and how much the outputs differ.
+    """The known norms that compute most nearly the same, and how much the outputs differ.
 
-    Both have the same parameters, whose order does not matter: those with which the norm starts in
-    training, with random numbers added. A known norm with other shapes of parameters keeps those
-    with which it starts, with random numbers added. Ties go to shapes and to values of parameters
-    that are the same at the start.
+    Parameters of one size are shared, in any order: both norms have the values with which this
+    norm starts in training, with random numbers added. Others have their starting values. Of the
+    known norms whose difference is within ``NEAR`` or ``TIE`` of the least, those that share most
+    parameters count; of norms that compute the same, the first with the same starting values.
 
     Args:
         norm: Any norm of d channels.
         known: Factors by name.
         d: Channels.
     """
+    candidates = [
+        _compared(name, norm, build(factors, d).double(), shared, d)
+        for name, factors in known.items()
+        for shared in _shared(norm, build(factors, d))
+    ]
+    least = min(
+        (c.difference for c in candidates if not math.isnan(c.difference)), default=math.nan
+    )
+    near = [c for c in candidates if c.difference <= max(NEAR, TIE * least)]
+    if not near:
+        return Nearest([], math.nan, math.nan, None)
+    fewest = [c for c in near if c.apart == min(near).apart]
+    bound = max(SAME, TIE * min(c.difference for c in fewest))
+    first, *others = sorted(c for c in fewest if c.difference <= bound)
+    names = [first.name] if min(first.difference, first.large) < FAR else []
+    if names and first.difference > SAME:
+        names = list(dict.fromkeys([*names, *(c.name for c in others)]))
+    starts = None if first.apart else not first.differs
+    return Nearest(names, first.difference, first.large, starts)
+
+
+def _shared(norm: nn.Module, other: nn.Module) -> set[tuple[int | None, ...]]:
+    """For each parameter of the other norm, the number of that of this norm that it shares."""
     numbers = [p.numel() for p in norm.parameters()]
-    orders = list(itertools.permutations(range(len(numbers))))[:MOST_ORDERS]
-    versions = [perturbed(norm, order) for order in orders]
-    outputs = [_outputs(version, d) for version in versions]
-    candidates = []
-    for name, factors in known.items():
-        other = build(factors, d).double()
-        sizes = [p.numel() for p in other.parameters()]
-        apart = _outputs(perturbed(other, range(len(sizes))), d)
-        for order, version, ours in zip(orders, versions, outputs, strict=True):
-            is_alike = len(sizes) == len(order) and [sizes[i] for i in order] == numbers
-            same = _outputs(_given(other, version, order), d) if is_alike else apart
-            starts = is_alike and _same_values(other, norm, order)
-            all_sizes, large = (change(y, to) for y, to in zip(ours, same, strict=True))
-            candidates.append((all_sizes, not is_alike, not starts, name, large))
-    all_sizes, _, differs, name, large = min(candidates)
-    return Nearest(name, all_sizes, large, not differs)
+    found = set()
+    for order in itertools.islice(itertools.permutations(range(len(numbers))), MOST_ORDERS):
+        free, shared = list(order), []
+        for p in other.parameters():
+            i = next((i for i in free if numbers[i] == p.numel()), None)
+            shared.append(i)
+            if i is not None:
+                free.remove(i)
+        found.add(tuple(shared))
+    return found
 
 
 @torch.no_grad()
-def _given(norm: nn.Module, other: nn.Module, order: Sequence[int]) -> nn.Module:
-    """A copy of a norm with the parameters of another: the one in place i is number order[i]."""
-    norm = copy.deepcopy(norm)
-    own = list(norm.parameters())
-    for i, p in zip(order, other.parameters(), strict=True):
-        own[i].copy_(p.reshape(own[i].shape))
-    return norm
-
-
-def _same_values(norm: nn.Module, other: nn.Module, order: Sequence[int]) -> bool:
-    own = list(norm.parameters())
-    pairs = zip(order, other.parameters(), strict=True)
-    return all(torch.equal(own[i].double().flatten(), p.double().flatten()) for i, p in pairs)
+def _compared(
+    name: str, norm: nn.Module, other: nn.Module, shared: Sequence[int | None], d: int
+) -> _Candidate:
+    moved, values = copy.deepcopy(norm).double(), list(perturbed(norm).parameters())
+    ours, theirs = list(moved.parameters()), list(other.parameters())
+    pairs = [(ours[i], p, values[i]) for i, p in zip(shared, theirs, strict=True) if i is not None]
+    differs = any(not torch.equal(ours.flatten(), p.flatten()) for ours, p, _ in pairs)
+    for one, p, value in pairs:
+        one.copy_(value)
+        p.copy_(value.reshape(p.shape))
+    outputs = zip(_outputs(moved, d), _outputs(other, d), strict=True)
+    difference, large = (change(y, to) for y, to in outputs)
+    apart = len(ours) + len(theirs) - 2 * len(pairs)
+    return _Candidate(apart, differs, difference, large, name)
 
 
 @torch.no_grad()
@@ -175,12 +210,13 @@ def _outputs(norm: nn.Module, d: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def perturbed(norm: nn.Module, order: Sequence[int]) -> nn.Module:
-    """A copy in float64 with random numbers added to the parameters: number ``order[i]`` to i."""
+def perturbed(norm: nn.Module) -> nn.Module:
+    """A copy in float64 with random numbers added to the parameters, a tenth of their size."""
     norm = copy.deepcopy(norm).double()
-    for i, p in zip(order, norm.parameters(), strict=True):
+    for i, p in enumerate(norm.parameters()):
         g = torch.Generator().manual_seed(i)
-        p.add_(0.1 * torch.randn(p.shape, generator=g, dtype=torch.float64))
+        noise = torch.randn(p.shape, generator=g, dtype=torch.float64)
+        p.add_(0.1 * noise * torch.where(p == 0, 1, p.abs()))
     return norm
 
 

@@ -17,7 +17,6 @@ from normscope.schema import (
     PositiveFloat,
     PositiveInt,
     Share,
-    Strict,
 )
 
 # where the norms of a branch (attention or MLP) stand; mix and hybrid place those of whole blocks
@@ -59,7 +58,7 @@ NormBackward = Literal["exact", "center_scale", "projected", "straight_through",
 SurrogatesIn = Literal["all", "blocks", "final"]
 
 
-class Custom(Strict):
+class Custom(Extended):
     """A norm that is not a combination of factors: a class, and what an examination found of it.
 
     Its instances map ``(..., d)`` to ``(..., d)``.
@@ -74,6 +73,7 @@ class Custom(Strict):
         is_token_wise: Whether the output for a token depends on this token alone.
         is_random: Whether it draws random numbers in training.
         stacks: Whether ``torch.func.vmap`` can train several of them together.
+        is_exact: Whether its backward pass is the derivative of its forward pass.
     """
 
     name: str
@@ -84,6 +84,7 @@ class Custom(Strict):
     is_token_wise: bool = True
     is_random: bool = False
     stacks: bool = False
+    is_exact: Annotated[bool, LATER] = True
 
 
 def by_key(values: dict[NormPlace, float]) -> dict[NormPlace, float]:

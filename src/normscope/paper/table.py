@@ -216,7 +216,7 @@ def _declared(table: Table, name: str) -> Field:
 
 def yes_no(title: str, name: str) -> Field:
     """A column of truth values."""
-    return derived(title, lambda row: "yes" if row[name] else "no")
+    return text(title, name, lambda value: "yes" if value else "no")
 
 
 def number(title: str, name: str, form: Format = DECIMALS) -> Field:

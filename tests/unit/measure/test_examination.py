@@ -53,12 +53,16 @@ def test_a_norm_of_each_token_can_be_stacked(tmp_path):
             {"eps": 1e-5},
             (False, True, False, True),
         ),
+        # these compute in float32, the last one its statistic alone
+        ("transformers.models.olmo.modeling_olmo:OlmoLayerNorm", {}, (False, True, False, True)),
+        ("transformers.models.t5.modeling_t5:T5LayerNorm", {}, (False, True, False, True)),
     ],
 )
 def test_norms_of_packages_are_found_to_be_what_they_are(name, options, found):
     """GroupNorm and BatchNorm take (N, d); d is the argument that has no default."""
     norm = examine(Custom(name=name, options=options, code="a package"))
     assert (norm.is_flat, norm.is_token_wise, norm.is_random, norm.stacks) == found
+    assert norm.is_exact
 
 
 def test_a_norm_that_vmap_cannot_stack_is_trained_alone(tmp_path):
@@ -137,6 +141,42 @@ FLOAT64 = """
 def forward(self, x):
     return x.float() * self.gain.float() / (x.float().abs().mean(-1, keepdim=True) + 1e-5)
 """
+
+
+SIGMA = "(x.square().mean(-1, keepdim=True) + self.eps).sqrt()"
+ROUNDED = ".to(DTYPE).to(x.dtype)"
+SCALED = f"""
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gain):
+        ctx.save_for_backward(x, gain)
+        return x.tanh(){ROUNDED} * gain
+    @staticmethod
+    def backward(ctx, g):
+        x, gain = ctx.saved_tensors
+        return INPUT * g * gain / x.cosh() ** 2, GAIN * (g * x.tanh()).flatten(0, -2).sum(0)
+def forward(self, x):
+    return self.Scaled.apply(x, self.gain)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("body", "is_exact"),
+    [
+        (forward(gives=f"self.gain * ({RMS}){ROUNDED}"), True),
+        (forward("u = x.to(DTYPE)", gives="self.gain * (u.relu() / (1 + u.abs())).to(x)"), True),
+        (forward(gives=f"self.gain * x / {SIGMA}{ROUNDED}"), True),
+        (forward(gives=f"self.gain * x / {SIGMA}{ROUNDED}.detach()"), False),
+        (forward(gives=f"self.gain * (x + (x.tanh() - x){ROUNDED}.detach())"), False),
+        (SCALED.replace("INPUT", "1").replace("GAIN", "1"), True),
+        (SCALED.replace("INPUT", "2").replace("GAIN", "1"), False),
+        (SCALED.replace("INPUT", "1").replace("GAIN", "2"), False),
+    ],
+)
+def test_a_backward_pass_that_is_not_the_derivative_is_found(dtype, body, is_exact, tmp_path):
+    """In whatever precision the norm computes; it is not refused."""
+    assert examined(tmp_path, body.replace("DTYPE", f"torch.{dtype}")).is_exact == is_exact
 
 
 @pytest.mark.parametrize(

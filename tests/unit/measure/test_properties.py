@@ -1,11 +1,13 @@
 """What is found of a norm by running it, against theory, torch and transformers."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
+from transformers.models.olmo.modeling_olmo import OlmoLayerNorm
 
 from normscope.measure import properties
 from normscope.measure.products import transposed_product
@@ -51,6 +53,15 @@ def test_invariances(arm: str):
     assert unchanged == invariant | ({"tokens", "batch"} - seen)
 
 
+def test_rounding_to_16_bits_is_not_taken_for_a_change():
+    norm = Other(lambda x, eps: rms(x.bfloat16(), eps).to(x.dtype))
+    found = properties.invariances(norm, D)
+    hidden = {name for name, change in found.items() if math.isnan(change)}
+    assert hidden == {"scale", "rotation"}  # to which RMSNorm is invariant
+    assert found["shift"] > 0.1
+    assert found["tokens"] == found["batch"] == 0
+
+
 def test_running_a_norm_changes_neither_it_nor_the_generator():
     norm = nn.BatchNorm1d(D)
     state, random = {k: v.clone() for k, v in norm.state_dict().items()}, torch.get_rng_state()
@@ -61,44 +72,77 @@ def test_running_a_norm_changes_neither_it_nor_the_generator():
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_an_arm_is_nearest_to_itself(arm: str):
-    assert properties.nearest(build(ARMS[arm], D), ARMS, D) == (arm, 0, 0, True)
+    assert properties.nearest(build(ARMS[arm], D), ARMS, D) == ([arm], 0, 0, True)
+
+
+class Other(nn.Module):
+    """A norm from a function of tokens, with gain, bias, and eps, of which each may be learned."""
+
+    def __init__(self, normed: Callable, gain: float = 1.0, bias: bool = False, eps: bool = False):
+        super().__init__()
+        self.normed = normed
+        self.gain = nn.Parameter(torch.full((D,), gain))
+        self.bias = nn.Parameter(torch.zeros(D)) if bias else 0
+        self.eps = nn.Parameter(torch.tensor(1e-5)) if eps else 1e-5
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gain * self.normed(x, self.eps) + self.bias
+
+
+def rms(x: torch.Tensor, eps: float | torch.Tensor) -> torch.Tensor:
+    return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt()
+
+
+def centered(x: torch.Tensor, eps: float | torch.Tensor) -> torch.Tensor:
+    return rms(x - x.mean(-1, keepdim=True), eps)
+
+
+def grouped(x: torch.Tensor, eps: float) -> torch.Tensor:
+    return rms(x.unflatten(-1, (4, -1)), eps).flatten(-2)
 
 
 @pytest.mark.parametrize(
-    ("norm", "arm", "is_same"),
+    ("norm", "arm", "is_same", "starts"),
     [
-        (BiasFirst(D), "layernorm", True),
-        (nn.LayerNorm(D), "layernorm", True),
-        (nn.LayerNorm(D, bias=False), "layernorm_gain", True),
-        (nn.LayerNorm(D, elementwise_affine=False), "layernorm_plain", True),
-        (nn.RMSNorm(D, eps=1e-5), "rmsnorm", True),
-        (LlamaRMSNorm(D, eps=1e-5), "rmsnorm", True),
-        (nn.LayerNorm(D, eps=0.1), "layernorm", False),
-        (nn.Identity(), "none", True),
+        (BiasFirst(D), "layernorm", True, True),
+        (nn.LayerNorm(D), "layernorm", True, True),
+        (nn.LayerNorm(D, bias=False), "layernorm_gain", True, True),
+        (nn.LayerNorm(D, elementwise_affine=False), "layernorm_plain", True, True),
+        (nn.RMSNorm(D, eps=1e-5), "rmsnorm", True, True),
+        (LlamaRMSNorm(D, eps=1e-5), "rmsnorm", True, True),
+        (OlmoLayerNorm(D), "layernorm_plain", True, True),
+        (nn.LayerNorm(D, eps=0.1), "layernorm", False, True),
+        (nn.Identity(), "none", True, True),
+        (Other(rms, gain=0.0), "rmsnorm", True, False),
+        (build(ARMS["dyt"].model_copy(update={"alpha": 0.8}), D), "dyt", True, False),
+        (Other(centered, bias=True, eps=True), "layernorm", True, None),
+        (Other(rms, eps=True), "rmsnorm", True, None),
     ],
 )
-def test_norms_of_others_are_recognized(norm: nn.Module, arm: str, is_same: bool):
-    name, difference, large, starts = properties.nearest(norm, ARMS, D)
-    assert name == arm
-    assert starts
-    assert (difference < properties.SAME) == is_same
-    assert large < properties.SAME  # without eps all of these are the same
-
-
-def test_another_norm_is_not_recognized():
-    norm = nn.Sequential(nn.LayerNorm(D), nn.Tanh())
+def test_norms_of_others_are_recognized(norm: nn.Module, arm: str, is_same: bool, starts: bool):
     found = properties.nearest(norm, ARMS, D)
-    assert min(found.difference, found.large) > 0.01
+    assert (found.names, found.starts) == ([arm], starts)
+    assert (found.difference < properties.SAME) == is_same
+    assert found.large < properties.SAME  # without eps all of these are the same
 
 
-def test_a_norm_with_other_starting_values_is_recognized():
-    zero = nn.LayerNorm(D)
-    nn.init.zeros_(zero.weight)
-    tuned = build(ARMS["dyt"].model_copy(update={"alpha": 0.8}), D)
-    for norm, arm in ((zero, "layernorm"), (tuned, "dyt")):
-        found = properties.nearest(norm, ARMS, D)
-        assert (found.name, found.starts) == (arm, False)
-        assert found.difference < properties.SAME
+@pytest.mark.parametrize(
+    ("norm", "arms"),
+    [
+        (Other(lambda x, eps: (rms(x, eps) + centered(x, eps)) / 2), {"rmsnorm", "layernorm_gain"}),
+        (Other(grouped), {"rmsnorm"}),
+        (Other(lambda x, _: x / x.abs().mean(-1, keepdim=True)), {"rmsnorm"}),
+        (Other(lambda x, eps: centered(x, eps) - 0.2, bias=True), {"layernorm"}),
+        (Other(lambda x, _: 0 * x), set()),
+        (Other(lambda x, _: x * math.nan), set()),
+        (nn.Sequential(nn.LayerNorm(D), nn.Tanh()), {"layernorm"}),
+    ],
+)
+def test_no_norm_is_taken_for_another_one(norm: nn.Module, arms: set[str]):
+    """Halfway between two norms both are named; of equal ones, that with the same parameters."""
+    found = properties.nearest(norm, ARMS, D)
+    assert set(found.names) == arms
+    assert not min(found.difference, found.large) < 0.01
 
 
 @pytest.mark.parametrize("reads", ["earlier", "later", "itself"])

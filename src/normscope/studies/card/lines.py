@@ -1,7 +1,7 @@
 """The five sentences that a card begins with, and what they are made from."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -9,11 +9,12 @@ import pandas as pd
 from normscope.formats import PERCENT, decimals
 from normscope.measure.properties import INVARIANT, SAME
 from normscope.nn.arms import ARMS
-from normscope.nn.recipe import PLACEMENTS
+from normscope.nn.norms import build
+from normscope.nn.recipe import PLACEMENTS, Norm
 from normscope.paper.table import Row, to_rows
 from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select
-from normscope.studies.card.grid import COMPARED, REFERENCE, Card, Regime
+from normscope.studies.card.grid import COMPARED, REFERENCE, SWEPT, Card, Regime
 from normscope.studies.card.tables import NEAR, SIGNED
 
 RATIO = decimals(2)
@@ -23,6 +24,7 @@ UNCHANGED = {  # what an output may be invariant to, by the column of table norm
     "shift": "a shift of all channels",
 }
 OTHERS = {"tokens": "the other tokens of its window", "batch": "the other windows of the batch"}
+NOT_MEASURED = "not measured"
 SHARES = ("mean_in", "mean_out", "radial_in", "radial_out")
 
 
@@ -78,7 +80,7 @@ def first_lines(cards: Cards, norm: str) -> list[str]:
         sensitivity_line(cards.tables["sensitivity"], norm),
         function_line(cards.tables, norm),
         cost_line(cards.speed, norm),
-        identity_line(cards.tables["norm"], norm),
+        identity_line(cards.tables["norm"], norm, cards.config.regimes[SWEPT].n_embd),
     ]
 
 
@@ -143,6 +145,8 @@ def rates(row: Row) -> str:
 
 def invariances(row: Row) -> str:
     """To what an output is invariant, from a row of table norm."""
+    if any(math.isnan(row[column]) for column in UNCHANGED):
+        return NOT_MEASURED
     same = [words for column, words in UNCHANGED.items() if row[column] < INVARIANT]
     return f"to {listed(same)}" if same else f"neither to {' nor to '.join(UNCHANGED.values())}"
 
@@ -150,12 +154,7 @@ def invariances(row: Row) -> str:
 def function_line(tables: Mapping[str, pd.DataFrame], norm: str) -> str:
     """What its output depends on, and what it removes from the gradient."""
     (row,) = to_rows(select(tables["norm"], arm=norm))
-    seen = [words for column, words in OTHERS.items() if row[column] >= INVARIANT]
-    parts = [f"at the start, its output is invariant {invariances(row)}"]
-    if row["rotation"] < INVARIANT:
-        parts.append("it commutes with rotations of the channels")
-    own = "channel of a token" if row["elementwise"] else "token"
-    parts.append(f"it depends on {listed(seen)}" if seen else f"each {own} is mapped separately")
+    parts = list(dependence(row))
     means = select(tables["layers"], arm=norm, state="trained")[list(SHARES)].mean()
     if means.notna().all():
         shares = {name: f"{100 * value:.1f}%" for name, value in means.items()}
@@ -168,12 +167,27 @@ def function_line(tables: Mapping[str, pd.DataFrame], norm: str) -> str:
     return f"Function: {'; '.join(parts)}."
 
 
+def dependence(row: Row) -> Iterator[str]:
+    """What an output depends on, from a row of table norm."""
+    if any(math.isnan(row[column]) for column in (*UNCHANGED, *OTHERS, "rotation")):
+        yield f"what its output is invariant to was {NOT_MEASURED}: it is 0, or has too few digits"
+        return
+    yield f"its output is invariant {invariances(row)}"
+    if row["rotation"] < INVARIANT:
+        yield "it commutes with rotations of the channels"
+    own = "channel of a token" if row["elementwise"] else "token"
+    seen = [words for column, words in OTHERS.items() if row[column] >= INVARIANT]
+    yield f"it depends on {listed(seen)}" if seen else f"each {own} is mapped separately"
+
+
 def cost_line(speed: pd.DataFrame, norm: str) -> str:
     """Its time next to torch's norms, and its share of a training step."""
     rows = to_rows(select(speed, arm=norm, width=TYPICAL, mode="eager"))
     if not rows:
         return "Cost: none."
     (row,) = rows
+    if any(math.isnan(row[column]) for column in ("to_layernorm", "to_rmsnorm", "step")):
+        return f"Cost: {NOT_MEASURED}."
     return (
         f"Cost: at d = {TYPICAL}, not compiled, both passes take "
         f"{RATIO.text(row['to_layernorm'])} times as long as those of torch's LayerNorm and "
@@ -182,21 +196,47 @@ def cost_line(speed: pd.DataFrame, norm: str) -> str:
     )
 
 
-def identity_line(table: pd.DataFrame, norm: str) -> str:
-    """Which known norm it is, or is nearest to."""
+def labels(names: str) -> str:
+    """The labels of arms whose names have spaces between them."""
+    return listed([ARMS[name].label for name in names.split()])
+
+
+def identity_line(table: pd.DataFrame, norm: str, d: int) -> str:
+    """Which known norm it is, or is nearest to.
+
+    Args:
+        table: Table norm.
+        norm: An arm.
+        d: Channels of the norms in the table.
+    """
     (row,) = to_rows(select(table, arm=norm))
-    label = ARMS[row["nearest"]].label
-    starts = "" if row["starts"] else ", with other starting values"
-    if ARMS[row["nearest"]].norm.is_identity and row["difference"] < SAME:
-        return "Identity: it returns its input."
+    custom = ARMS[norm].norm.custom
+    line = f"Identity: {identity(row, d)}."
+    if custom is None or custom.is_exact:
+        return line
+    return f"{line} Its backward pass is not the derivative of its forward pass."
+
+
+def identity(row: Row, d: int) -> str:
+    """What a norm is, from a row of table norm."""
+    if math.isnan(row["difference"]):
+        return f"{NOT_MEASURED}, as its output is not finite"
+    if pd.isna(row["nearest"]):
+        return "no known norm computes nearly the same"
+    first = ARMS[row["nearest"].split()[0]]
+    same = "the identity" if first.norm.is_identity else first.label
+    same += parameters(row, first.norm, d)
+    differs = f"its output differs by {row['difference']:.2g} of its size"
     if row["difference"] < SAME:
-        return f"Identity: this is {label}{starts}."
+        return f"this is {same}"
     if row["large"] < SAME:
-        return (
-            f"Identity: for large tokens, this is {label}{starts}; at sizes from 0.1 to 3, the "
-            f"outputs differ by {row['difference']:.2g} of their size, as with another eps."
-        )
-    return (
-        f"Identity: no built-in norm; the nearest is {label}, whose output differs by "
-        f"{row['difference']:.2g} of its size."
-    )
+        return f"for large tokens, this is {same}; at sizes from 0.1 to 3, {differs}"
+    return f"no known norm computes the same; nearest: {labels(row['nearest'])}; {differs}"
+
+
+def parameters(row: Row, known: Norm, d: int) -> str:
+    """How its parameters differ from those of the norm that computes the same."""
+    if not pd.isna(row["starts"]):
+        return "" if row["starts"] else ", with other starting values"
+    more = int(row["parameters"]) - sum(p.numel() for p in build(known, d).parameters())
+    return f", with {abs(more)} parameter{'s'[: abs(more) != 1]} {'more' if more > 0 else 'fewer'}"

@@ -23,7 +23,14 @@ from normscope.paper.table import (
 )
 from normscope.studies.arms import mean, means
 from normscope.studies.card.grid import COMPARED, SWEPT
-from normscope.studies.card.lines import RATIO, Cards, Statement, first_lines, regime_words
+from normscope.studies.card.lines import (
+    RATIO,
+    Cards,
+    Statement,
+    first_lines,
+    labels,
+    regime_words,
+)
 from normscope.studies.card.statements import statements
 from normscope.studies.card.tables import SIGNED, TABLES
 
@@ -185,7 +192,7 @@ def identity_table(norms: pd.DataFrame) -> PageTable:
         norms,
         [
             ARM,
-            derived("nearest", lambda row: ARMS[row["nearest"]].label),
+            text("nearest", label=labels),
             *declared(TABLES["norm"], "difference", "large", "starts"),
         ],
     )

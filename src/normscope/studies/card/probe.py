@@ -57,10 +57,16 @@ def probe(recipe: NormProbe, inputs: ProbeInputs, device: torch.device) -> dict[
 
 
 def alone(recipe: NormProbe, d: int) -> Row:
-    """What the norm does to tokens, which known norm it is, and its parameters."""
+    """What the norm does to tokens, which known norm it is, and its parameters.
+
+    The parameters are those at the start, or are perturbed where its output is 0 at the start.
+    """
     norm = build(recipe.norm, d)
-    row: Row = properties.invariances(norm, d)
-    row |= {"elementwise": properties.is_elementwise(norm, d)}
+    moved = norm
+    if not properties.run(norm, properties.tokens(d)).any():
+        moved = properties.perturbed(norm)
+    row: Row = properties.invariances(moved, d)
+    row |= {"elementwise": properties.is_elementwise(moved, d)}
     row |= {"parameters": sum(p.numel() for p in norm.parameters())}
     known = {
         name: arm.norm
@@ -70,7 +76,7 @@ def alone(recipe: NormProbe, d: int) -> Row:
     near = properties.nearest(norm, known, d)
     # a bounded elementwise norm is as constant for large tokens as any other
     large = math.nan if row["elementwise"] else near.large
-    row |= {"nearest": near.name, "difference": near.difference}
+    row |= {"nearest": " ".join(near.names), "difference": near.difference}
     return row | {"large": large, "starts": near.starts}
 
 

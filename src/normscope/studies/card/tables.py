@@ -100,17 +100,26 @@ TABLES = {
             *INVARIANCES,
             flag("elementwise", "whether a channel depends on itself alone"),
             count("parameters", "of one norm at this width"),
-            text("nearest", "the built-in arm that computes most nearly the same"),
+            text(
+                "nearest",
+                "the built-in arms that compute most nearly the same, if any does, with spaces "
+                "between them",
+            ),
             Column(
                 "difference",
-                "relative difference of the outputs to those of this arm with the same parameters",
+                "relative difference of the outputs to those of the first of them with the same "
+                "parameters",
             ),
             Column(
                 "large",
                 "the same for large tokens, to which eps does not matter; missing for elementwise "
                 "norms, which have none",
             ),
-            flag("starts", "whether the parameters start as those of this arm", title="same start"),
+            flag(
+                "starts",
+                "whether the parameters start as those of this arm; missing if they are others",
+                title="same start",
+            ),
         ),
         f"{PROBE}.alone",
     ),

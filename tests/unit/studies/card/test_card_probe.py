@@ -1,5 +1,6 @@
 """What a card measures of the models of a norm, on models that the test writes."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ import stored_models
 import torch
 from recipes import recipe
 
-from normscope.studies.card.probe import probe
+from normscope.nn.recipe import Custom, Norm
+from normscope.studies.card.probe import alone, probe
 from normscope.studies.card.recipe import NormProbe
 from normscope.studies.stage import ProbeInputs
 
@@ -25,3 +27,26 @@ def test_models_that_diverged_count_at_their_start_alone(losses, sound, tmp_path
     assert layers == {"start": [1, 2]} | ({"trained": sound} if sound else {})
     assert tables["outputs"]["seed"].tolist() == sound
     assert tables["outputs"].notna().all(axis=None)
+
+
+@pytest.mark.parametrize(("factor", "scale"), [("self.gain", 0), ("0", math.nan)])
+def test_a_norm_whose_output_is_zero_at_the_start_is_measured_with_other_gains(
+    factor, scale, tmp_path: Path
+):
+    (tmp_path / "n.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "class N(nn.Module):\n"
+        "    def __init__(self, d):\n"
+        "        super().__init__()\n"
+        "        self.gain = nn.Parameter(torch.zeros(d))\n"
+        "    def forward(self, x):\n"
+        f"        return {factor} * x / x.square().mean(-1, keepdim=True).sqrt()\n"
+    )
+    custom = Custom(name="n.py:N", folder=str(tmp_path), code="0")
+    measured = NormProbe(
+        norm=Norm(statistic="custom", custom=custom),
+        **{"placement": "pre", "windows": 2, "depths": [3], "inits": ["gpt2"], "seeds": [3]},
+    )
+    row = alone(measured, 32)
+    assert row["scale"] == pytest.approx(scale, abs=1e-9, nan_ok=True)
+    assert row["nearest"] == ("" if math.isnan(scale) else "rmsnorm")

@@ -14,11 +14,21 @@ from normscope.columns import Table
 from normscope.custom_arms import name_card_norms
 from normscope.errors import Explained
 from normscope.ledger.entry import load
-from normscope.nn.arms import ARMS
+from normscope.nn.arms import ARMS, Row, add, added
 from normscope.statistics.levels import FEWEST
 from normscope.studies.card import tabulate
 from normscope.studies.card.grid import COMPARED, UNTRAINED, Card, Regime, budgets
-from normscope.studies.card.lines import Cards, identity_line, rates, training_line, with_length
+from normscope.studies.card.lines import (
+    SHARES,
+    TYPICAL,
+    Cards,
+    cost_line,
+    function_line,
+    identity_line,
+    rates,
+    training_line,
+    with_length,
+)
 from normscope.studies.card.recipe import CardTables
 from normscope.studies.card.statements import statements
 from normscope.studies.card.tables import TABLES
@@ -114,19 +124,62 @@ def test_a_norm_that_fails_at_first_is_not_called_a_failure():
     [
         ("layernorm", 1e-9, 1e-9, True, "this is LayerNorm."),
         ("dyt", 1e-9, math.nan, False, "this is DyT, with other starting values."),
-        ("derf", 0.2, math.nan, False, "no built-in norm; the nearest is Derf"),
+        (
+            "layernorm_gain",
+            1e-9,
+            1e-9,
+            None,
+            "this is LayerNorm, gain only, with 1 parameter more.",
+        ),
+        ("rmsnorm_affine", 1e-9, 1e-9, None, "this is RMSNorm, affine, with 63 parameters fewer."),
         ("rmsnorm", 0.01, 1e-9, True, "for large tokens, this is RMSNorm; at sizes"),
-        ("rmsnorm", 0.01, 0.01, True, "no built-in norm"),
-        ("none", 0.0, math.nan, True, "it returns its input."),
+        ("derf", 0.2, math.nan, False, "no known norm computes the same; nearest: Derf; its"),
+        ("rmsnorm dyt", 0.01, 0.01, True, "no known norm computes the same; nearest: RMSNorm and"),
+        ("none", 0.0, math.nan, True, "this is the identity."),
+        (None, 1.0, 1.0, None, "no known norm computes nearly the same."),
+        (None, math.nan, math.nan, None, "not measured"),
     ],
 )
 def test_what_a_card_says_a_norm_is(
-    nearest: str, difference: float, large: float, starts: bool, line: str
+    nearest: str, difference: float, large: float, starts: bool | None, line: str
 ):
     row = {"nearest": nearest, "difference": difference, "large": large, "starts": starts}
-    assert identity_line(pd.DataFrame([{"arm": "mine", **row}]), "mine").startswith(
-        f"Identity: {line}"
-    )
+    table = pd.DataFrame([{"arm": "dyt", "parameters": 65, **row}])
+    said = identity_line(table, "dyt", 64)
+    assert said.startswith(f"Identity: {line}")
+    assert "nan" not in said
+
+
+def test_a_card_says_that_a_backward_pass_is_not_the_derivative():
+    custom = {"name": "n.py:N", "code": "0", "is_exact": False}
+    before = added()
+    add(Row("mine", "Mine", "n.py:N", {"statistic": "custom", "custom": custom}))
+    row = {"nearest": "rmsnorm", "difference": 0.0, "large": 0.0, "starts": True}
+    line = identity_line(pd.DataFrame([{"arm": "mine", "parameters": 64, **row}]), "mine", 64)
+    add(*before)
+    assert "RMSNorm. Its backward pass is not the derivative of its forward pass" in line
+
+
+MEASURED = {"scale": 0.0, "shift": 1.0, "rotation": 1.0, "tokens": 0.0, "batch": 0.0}
+
+
+@pytest.mark.parametrize("column", MEASURED)
+def test_no_sentence_is_made_of_what_was_not_measured(column: str):
+    layers = pd.DataFrame([{"arm": "dyt", "state": "trained"} | dict.fromkeys(SHARES, math.nan)])
+    for value, said in ((MEASURED[column], "invariant to the scale"), (math.nan, "not measured")):
+        norms = pd.DataFrame([{"arm": "dyt", "elementwise": False, **MEASURED, column: value}])
+        line = function_line({"norm": norms, "layers": layers}, "dyt")
+        assert said in line
+        assert line.count(";") == (said != "not measured")
+        assert "nan" not in line
+    speed = {
+        "arm": "dyt",
+        "width": TYPICAL,
+        "mode": "eager",
+        "to_layernorm": 1.0,
+        "to_rmsnorm": 1.0,
+    }
+    assert cost_line(pd.DataFrame([speed | {"step": math.nan}]), "dyt") == "Cost: not measured."
 
 
 def test_ranges_of_learning_rates():
