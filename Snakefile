@@ -16,17 +16,6 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/requests.smk"
-
-
-if not is_module():
-    check_files()
-
-# the user's settings; the config.yaml next to this file provides the rest
-if os.path.lexists("config.yaml"):
-
-    configfile: "config.yaml"
-
-
 include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
@@ -41,7 +30,7 @@ STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", experiments.home("store"
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 make_store(STORE)
 
-CONFIG = validated(config)
+CONFIG = validated(settings())
 DEVICE = CONFIG.device
 if DEVICE == "auto":
     DEVICE = "cuda" if has_gpu() else "cpu"
@@ -49,6 +38,7 @@ GPUS = int(DEVICE == "cuda")  # GPUs of each job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
+check_folders("code", "dataset", "logs", "paper", *STUDIES)
 repair(STORE)
 REGISTERED = registered(figures, CONFIG)
 FIGURES = figures.drawn(REGISTERED, CONFIG)

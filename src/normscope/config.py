@@ -6,10 +6,8 @@ module does not import torch, because the workflow imports it for every job.
 """
 
 import json
-from functools import cache, cached_property
+from functools import cached_property
 from hashlib import sha256
-from reprlib import Repr
-from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -22,7 +20,7 @@ from pydantic import (
 )
 
 from normscope.custom_arms import CustomArm
-from normscope.errors import Explained, suggest
+from normscope.errors import LONGEST, Explained, explain, suggest
 from normscope.io.corpus import SHA256, Line, Origin, Source
 from normscope.io.names import CellName
 from normscope.io.texts import DATASET, TextName
@@ -39,11 +37,6 @@ from normscope.studies.study import Settings, Study, TrainedStudy
 from normscope.studies.textbook.grid import Textbook
 
 LONGEST_NAME = 200  # characters of a job's name; file systems allow 255 with the suffix
-MOST = 5  # keys with the same problem that a message lists
-LONGEST = 100  # characters of a key or a value that a message quotes
-# with YAML's aliases, a few lines can stand for a value too large to print
-SHOWN = Repr()
-SHOWN.maxlevel, SHOWN.maxstring, SHOWN.maxlong, SHOWN.maxother = 2, LONGEST, LONGEST, LONGEST
 
 
 class ConfigError(Explained):
@@ -243,79 +236,14 @@ def load(raw: dict[str, Any]) -> Config:
         for error in errors
         if error in others or error["loc"] in unconverted
     ] or [*unconverted.values()]
-    places: dict[str, list[str]] = {}  # a problem of several keys is reported once
-    for error in errors:
-        place, problem = _explain(error)
-        problem = "".join(c if c.isprintable() else repr(c)[1:-1] for c in problem)
-        problem = shorten(problem, 800, placeholder=" ...")
-        places.setdefault(problem, []).append(place)
-    lines = "".join(f"\n  {_listed(keys)}: {problem}" for problem, keys in places.items())
-    raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}")
-
-
-def _listed(keys: list[str]) -> str:
-    """The keys that share a problem; of many, the first few."""
-    others = len(keys) - MOST
-    return ", ".join(keys[:MOST]) + (f" and {others} others" if others > 0 else "")
+    lines = explain(errors, Config.model_json_schema, "configuration")
+    raise ConfigError("\n  ".join([f"the configuration has {len(lines)} problem(s):", *lines]))
 
 
 def _is_text(error: Any) -> bool:
     """Whether an error is text where a number or a Boolean is needed, which may be converted."""
     kinds = ("int_type", "float_type", "bool_type")
     return isinstance(error["input"], str) and error["type"] in kinds
-
-
-def _explain(error: Any) -> tuple[str, str]:
-    """The key as written in YAML, and the problem with the allowed values."""
-    key = ".".join(_short(str(part)) for part in error["loc"]) or "configuration"
-    if error["type"] == "extra_forbidden":
-        allowed = _allowed_keys(error["loc"][:-1])
-        return key, f"unknown key; {_nested(error['loc'][-1], allowed)}"
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "model_type":
-        message = "Input should be keys with values"
-    if error["type"] in ("missing", "value_error"):
-        return key, message
-    got = error["input"]
-    return key, f"{message}, got {SHOWN.repr(got)} ({type(got).__name__})"
-
-
-def _short(text: str) -> str:
-    """A part of a key, printable and on one line."""
-    return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
-
-
-def _nested(key: str, allowed: list[str]) -> str:
-    """The remedy for an unknown key: to nest a dotted key, or the closest known key."""
-    first, *rest = key.split(".")
-    if first not in allowed or not rest:
-        return suggest(_short(key), allowed)
-    inner = "".join(f"{{{part}: " for part in rest) + "..." + "}" * len(rest)
-    return f"nest what is written with dots: {first}: {inner}"
-
-
-@cache
-def _schema() -> dict[str, Any]:
-    return Config.model_json_schema()
-
-
-def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
-    """The keys allowed at the location of an error, from the JSON schema."""
-    node = schema = _schema()
-    for part in loc:
-        if isinstance(part, int):
-            node = node["items"]
-        elif "discriminator" in node:  # the part names a member of a union
-            node = {"$ref": node["discriminator"]["mapping"][part]}
-        elif part in node.get("properties", {}):
-            node = node["properties"][part]
-        else:  # a key that the user chooses
-            (node,) = node["patternProperties"].values()
-        if "anyOf" in node:  # or null
-            node = next(kind for kind in node["anyOf"] if kind.get("type") != "null")
-        if "$ref" in node:
-            node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    return list(node["properties"])
 
 
 if __name__ == "__main__":

@@ -5,11 +5,21 @@ import difflib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from reprlib import Repr
+from textwrap import shorten
+from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from normscope.locks import lock
+
+LONGEST = 100  # characters of a key or a value that a message quotes
+# with YAML's aliases, a few lines can stand for a value too large to print
+SHOWN = Repr()
+SHOWN.maxlevel, SHOWN.maxstring, SHOWN.maxlong, SHOWN.maxother = 2, LONGEST, LONGEST, LONGEST
+MOST = 5  # places with the same problem that a message lists
 
 
 class Explained(Exception):
@@ -23,6 +33,88 @@ def suggest(word: object, known: Iterable[object]) -> str:
     return f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}"
 
 
+def explain(
+    errors: Iterable[ErrorDetails], schema: Callable[[], Any] = dict, whole: str = ""
+) -> list[str]:
+    """One line for each problem that pydantic found: the keys that have it, and the reason.
+
+    Args:
+        errors: of a ``ValidationError``.
+        schema: makes the JSON schema of what was validated, for the closest known key.
+        whole: names what was validated in a problem that no key has.
+    """
+    places: dict[str, list[str]] = {}
+    for error in errors:
+        is_unknown = error["type"] == "extra_forbidden"
+        problem = reason(error, _known_keys(schema(), error["loc"][:-1]) if is_unknown else ())
+        key = ".".join(_short(str(part)) for part in error["loc"] if part != "[key]")
+        places.setdefault(problem, []).append(key or whole)
+    return [": ".join(filter(None, [_listed(k), problem])) for problem, k in places.items()]
+
+
+def reason(error: ErrorDetails, known: Iterable[str] = ()) -> str:
+    """What is wrong, in one line: with the value, or with the closest known key.
+
+    Args:
+        error: of a ``ValidationError``.
+        known: the keys that are allowed in the place of an unknown one.
+    """
+    kind, got = error["type"], error["input"]
+    message = error["msg"].removeprefix("Value error, ")
+    if kind == "extra_forbidden":
+        names = list(known)
+        message = "unknown key" + (f"; {_nested(str(error['loc'][-1]), names)}" if names else "")
+    elif kind not in ("missing", "value_error"):
+        if kind in ("model_type", "dict_type"):
+            message = "Input should be keys with values"
+        message += f", got {SHOWN.repr(got)} ({type(got).__name__})"
+        if kind == "string_type" and isinstance(got, int | float):
+            message += ": write it in quotes"
+    message = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    return shorten(message, 800, placeholder=" ...")
+
+
+def _listed(keys: list[str]) -> str:
+    """The keys that share a problem; of many, the first few."""
+    others = len(keys) - MOST
+    return ", ".join(keys[:MOST]) + (f" and {others} others" if others > 0 else "")
+
+
+def _short(text: str) -> str:
+    """A part of a key, printable and on one line."""
+    return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
+
+
+def _nested(key: str, known: list[str]) -> str:
+    """The remedy for an unknown key: to nest a dotted key, or the closest known key."""
+    first, *rest = key.split(".")
+    if first not in known or not rest:
+        return suggest(_short(key), known)
+    inner = "".join(f"{{{part}: " for part in rest) + "..." + "}" * len(rest)
+    return f"nest what is written with dots: {first}: {inner}"
+
+
+def _known_keys(schema: dict[str, Any], places: Sequence[int | str]) -> list[str]:
+    """The keys that a JSON schema allows in a place."""
+    node = schema or {"properties": {}}
+    for part in places if schema else ():
+        if isinstance(part, int):
+            node = node["items"]
+        elif "discriminator" in node:  # the part names a member of a union
+            node = {"$ref": node["discriminator"]["mapping"][part]}
+        elif part in node.get("properties", {}):
+            node = node["properties"][part]
+        elif "patternProperties" in node:  # a key that the user chooses
+            (node,) = node["patternProperties"].values()
+        else:
+            node = node["additionalProperties"]
+        if "anyOf" in node:  # or null
+            node = next(kind for kind in node["anyOf"] if kind.get("type") != "null")
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return list(node["properties"])
+
+
 def run_script(main: Callable[[], None]) -> None:
     """Run the ``main`` of a script, after the same job of a killed Snakemake has ended.
 
@@ -33,7 +125,9 @@ def run_script(main: Callable[[], None]) -> None:
     try:
         _wait_for_orphan()
         main()
-    except (Explained, OSError, SettingsError, ValidationError) as e:
+    except ValidationError as e:
+        sys.exit("\n".join(f"error: {line}" for line in explain(e.errors())))
+    except (Explained, OSError, SettingsError) as e:
         sys.exit(f"error: {e}")
     except KeyboardInterrupt:
         sys.exit("error: interrupted; start again to continue")

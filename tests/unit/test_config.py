@@ -185,6 +185,7 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("protocols.nanogpt", MAIN["protocols"]["small"], ["at the top"]),
         ("dataset", {"sha256": "0" * 64, "sources": []}, ["sha256", "source", "directory"]),
         ("texts.dataset", MAIN["texts"]["austen"], ["texts.dataset", "default text"]),
+        ("texts", {1984: MAIN["texts"]["austen"]}, ["texts.1984", "in quotes"]),
         ("protocols.small.text", "austin", ["protocols.small.text", "did you mean austen?"]),
         (
             "jacobian.protocols.small.text",

@@ -43,7 +43,7 @@ def test_all_problems_of_a_configuration_are_listed(made: Project):
     [
         (
             (ARMS, '    Row("none",', f'{WRONG_ROW}    Row("none",'),
-            "'rmsnorm': unknown factor 'gian'; did you mean gain?",
+            "'rmsnorm': gian: unknown key; did you mean gain?",
         ),
         (
             (CLAIMS, "      measure: effective_rank_query\n", "      measure: arm\n"),
@@ -70,6 +70,38 @@ def test_choices_on_the_command_line_are_checked_like_a_file(
     assert message in rejected(made, "--config", choice)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"training:\n  steps: 60\n model: 3\n", "my.yaml, line 3: "),
+        (b"# \xe9t\xe9\nstack: 3\n", "my.yaml, line 1: not UTF-8"),
+        ("stack: 3\n".encode("utf-16"), "my.yaml, line 1: not UTF-8"),
+        (b"training: &a {steps: *a}\n", "my.yaml, line 1: found unconstructable recursive node"),
+        (b"stack: 3\nstack: 6\n", "my.yaml, line 2: given twice: stack"),
+        (b"", "my.yaml: a configuration has keys with values"),
+        (None, "my.yaml: No such file or directory; all words after --configfile are read as"),
+    ],
+)
+def test_a_configfile_that_cannot_be_read_is_named(
+    made: Project, tmp_path: Path, content: bytes | None, said: str
+):
+    path = tmp_path / "my.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    line = rejected(made, "--configfile", "config/tiny.yaml", str(path)).splitlines()[-1]
+    assert line.startswith(f"error: {tmp_path}/{said}")
+
+
+def test_a_number_is_decimal_wherever_it_is_given(made: Project, tmp_path: Path):
+    """In YAML 1.1, 0060 is 48, and the models would be trained again."""
+    path = tmp_path / "my.yaml"
+    path.write_text("training: {steps: 0060}\n")
+    assert made.planned("--configfile", str(path)) == {}
+    assert made.planned("--config", "training={steps: 0060}") == {}
+    with made.edited(CONFIG, "  steps: 60", "  steps: 0060"):
+        assert made.planned() == {}
+
+
 def test_other_packages_than_the_pins_are_rejected(made: Project):
     """Results are named after the pins."""
     with made.edited("constraints.txt", "\npandas==", "\npandas==0."):
@@ -86,6 +118,14 @@ def test_a_store_that_cannot_be_made_is_rejected(made: Project, tmp_path: Path):
     )
     assert "the store cannot be made" in output
     assert "SNAKEMAKE_OUTPUT_CACHE=FOLDER" in output
+
+
+@pytest.mark.parametrize("name", ["results", "results/code", "results/logs", "results/main"])
+def test_a_file_in_the_place_of_a_folder_is_named(made: Project, tmp_path: Path, name: str):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    flags = ("--directory", str(tmp_path), "--configfile", str(made.root / CONFIG))
+    assert f"{name} is a file or a dangling link" in rejected(made, *flags)
 
 
 def test_a_store_that_others_may_share_is_not_pruned(made: Project, tmp_path: Path):

@@ -145,15 +145,23 @@ def reported(make, *arguments):
 
 @functools.cache
 def written(path):
-    """What a configuration file says; Snakemake would keep the last of keys given twice."""
+    """What a configuration file says."""
     return reported(read_config, Path(path))
 
 
-def check_files():
-    """Read every configuration file of this run."""
-    here = ["config.yaml"] if os.path.lexists("config.yaml") else []
-    for path in [*workflow.configfiles, *here]:
-        written(os.path.realpath(path))
+def settings():
+    """The user's settings: config.yaml, then the files and values of the command line.
+
+    Snakemake's reader takes 010 for 8, so its result is used only if another workflow gives one.
+    """
+    if workflow.modifier.skip_configfile:
+        return config
+    given = workflow.config_settings
+    has_file = os.path.lexists("config.yaml") and not given.replace_workflow_config
+    here = [Path("config.yaml")] if has_file else []
+    workflow.configfiles.extend(here)  # for Snakemake's report
+    files = [written(os.path.realpath(path)) for path in [*here, *given.configfiles]]
+    return functools.reduce(laid_over, [*files, given.config], {})
 
 
 def validated(choices):

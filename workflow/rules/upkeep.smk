@@ -25,6 +25,15 @@ def make_store(store):
         ) from None
 
 
+def check_folders(*names):
+    """Report a file in the place of a folder of results before Snakemake does with a traceback."""
+    for path in ("results", *(f"results/{name}" for name in names)):
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise WorkflowError(
+                f"{path} is a file or a dangling link, and a folder is needed: move it away"
+            )
+
+
 def repair(store):
     """Remove damaged results, so that their jobs run again."""
     if workflow.is_main_process:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from normscope.errors import Explained
+from normscope.errors import Explained, explain
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict, distinct
 
@@ -56,7 +56,8 @@ def read_prompts(path: Path) -> list[Prompt]:
     except Explained as e:
         raise PromptsError(str(e)) from e
     except ValidationError as e:
-        raise PromptsError(f"{path}: {e}") from e
+        problems = explain(e.errors(), _File.model_json_schema)
+        raise PromptsError("\n".join(f"{path}: {problem}" for problem in problems)) from e
     prompts = [
         Prompt(name, title, f"{title}-{i}", text, category.expected_entropy, category.complexity)
         for name, categories in content.sets.items()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from normscope.errors import Explained, suggest
+from normscope.errors import Explained, reason, suggest
 from normscope.io.names import PATTERN, Key
 from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.ledger.comparison import At, Best, Contrast, Need
@@ -334,15 +334,9 @@ def _has(node: Any, part: str | int) -> bool:
 
 def _reason(error: ErrorDetails) -> str:
     """What is wrong, and the nearest key where one is unknown."""
-    reason = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "model_type":
-        return "must be keys with values"
-    if error["type"] == "string_pattern_mismatch":
-        return PATTERNS.get(error.get("ctx", {}).get("pattern", ""), reason)
-    if error["type"] != "extra_forbidden":
-        return reason
-    places = list(map(str, _keys(error)))
-    return f"{reason}; {suggest(places[-1], _keys_at(places))}"
+    pattern = error.get("ctx", {}).get("pattern", "")
+    known = _keys_at(list(map(str, _keys(error)))) if error["type"] == "extra_forbidden" else ()
+    return PATTERNS.get(pattern) or reason(error, known)
 
 
 def _keys(error: ErrorDetails) -> list[str | int]:

@@ -16,9 +16,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import ErrorDetails
 
-from normscope.errors import Explained, suggest
+from normscope.errors import Explained, explain, suggest
 from normscope.io.corpus import one_line
 from normscope.io.names import CellName
 from normscope.nn.recipe import Norm, Placement
@@ -140,7 +139,7 @@ def registry(*rows: Row, place: str = "ARMS of src/normscope/nn/arms.py") -> dic
             _NAME.validate_python(name)
             arm = Arm(label=label, source=source, norm=Norm.model_validate(factors))
         except ValidationError as e:
-            faults += [f"{name!r}: {_reason(error)}" for error in e.errors()]
+            faults += [f"{name!r}: {line}" for line in explain(e.errors(), Norm.model_json_schema)]
             continue
         if twin := next((n for n, a in arms.items() if a.norm == arm.norm), None):
             faults.append(
@@ -156,15 +155,6 @@ def registry(*rows: Row, place: str = "ARMS of src/normscope/nn/arms.py") -> dic
     if faults:
         raise Explained("\n".join(f"{place}: {f}" for f in faults))
     return arms
-
-
-def _reason(error: ErrorDetails) -> str:
-    """What is wrong with a row, with the closest match of an unknown factor."""
-    factor = str(error["loc"][-1]) if error["loc"] else ""
-    if error["type"] == "extra_forbidden":
-        return f"unknown factor {factor!r}; {suggest(factor, Norm.model_fields)}"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"{factor}: {message}" if factor else message
 
 
 def _crossed(name: str, label: str, source: str, factors: Callable[..., Factors]) -> list[Row]:

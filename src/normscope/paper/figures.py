@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import to_jsonable_python
 
-from normscope.errors import Explained, suggest
+from normscope.errors import Explained, explain, suggest
 from normscope.io.names import Key
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Distinct, Some, Strict
@@ -76,6 +76,9 @@ class Figure(Strict):
         return self.needs is None or bool(_look_up(self.needs, configuration))
 
 
+ENTRIES = TypeAdapter(dict[Key, Figure])
+
+
 def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
     """The figures of the studies by name, in the order of the page.
 
@@ -111,18 +114,10 @@ def _read(path: Path, study: str) -> dict[str, Figure]:
             if isinstance(fields, dict) and fields.setdefault("study", study) != study:
                 raise Explained(f"{path}: {name}.study: the folder says it; remove the key")
     try:
-        return TypeAdapter(dict[Key, Figure]).validate_python(raw, strict=True)
+        return ENTRIES.validate_python(raw, strict=True)
     except ValidationError as e:
-        problems = map(_explain, e.errors(include_url=False))
+        problems = explain(e.errors(), ENTRIES.json_schema)
         raise Explained("\n  ".join([f"{path} has an error:", *problems])) from None
-
-
-def _explain(error: Any) -> str:
-    """One error of pydantic: the key of the entry, and what is wrong with it."""
-    key = ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
-    if error["type"] == "extra_forbidden":
-        return f"{key}: unknown key; {suggest(error['loc'][-1], Figure.model_fields)}"
-    return f"{key}: {error['msg']}"
 
 
 def check(

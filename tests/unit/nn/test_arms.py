@@ -72,7 +72,7 @@ def errors(*rows: Row) -> list[str]:
 @pytest.mark.parametrize(
     ("factors", "reason"),
     [
-        (arms._token(gian=True), "unknown factor 'gian'; did you mean gain?"),
+        (arms._token(gian=True), "gian: unknown key; did you mean gain?"),
         (arms._batch(center=False), "batch statistics always center"),
         (arms._batch(gain=True), "batch statistics come with gain and bias, or with neither"),
         (arms._pointwise("tanh", radius="1"), "without a statistic there is no center and no"),
