@@ -14,7 +14,7 @@ from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
 from normscope.paper.figures import OF_LEDGER, drawn, load
 from normscope.paper.frame import Figure, collect
-from normscope.paper.section import Section, declared_numbers
+from normscope.paper.section import Section
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
 
@@ -43,14 +43,7 @@ def sections(config: Studies, results: Path) -> dict[str, Section]:
     for study, part in config.studies.items():
         if find_spec(pages[study]):
             tables = Tables(results / study / "tables", part.TABLES)
-            section = import_module(pages[study]).section(part, tables, config.settings)
-            declared = (
-                number
-                for name, table in part.TABLES.items()
-                if any(column.macro for column in table.columns)
-                for number in declared_numbers(table, tables[name])
-            )
-            by_study[study] = section._replace(numbers=[*section.numbers, *declared])
+            by_study[study] = import_module(pages[study]).section(part, tables, config.settings)
     return by_study
 
 

@@ -2,9 +2,8 @@
 
 A study declares its tables once, in ``studies/<study>/tables.py``. Everything else that concerns a
 column reads its declaration: the check of the CSV file when it is written and read, the names that
-statements may use, the tables of the page, the macros for LaTeX, the metrics of DVC, the reference
-page, and the link to the code that computes it. The workflow imports this module at every start, so
-it imports no pandas.
+statements may use, the tables of the page, the metrics of DVC, the reference page, and the link to
+the code that computes it. The workflow imports this module at every start, so it imports no pandas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,8 +51,6 @@ class Column:
         label: how a statement names one of its values: words by value, or a format string.
         source: dotted name of the function that computes it; the table's if empty.
         metric: how DVC shows it, if it does.
-        macro: name of the LaTeX macro of each value, with the row's other columns in braces, as in
-            ``{arm} {placement} loss``; no macros if empty.
     """
 
     name: str
@@ -67,7 +64,6 @@ class Column:
     label: Mapping[Any, str] | str = ""
     source: str = ""
     metric: Metric | None = None
-    macro: str = ""
 
     @property
     def heading(self) -> str:

@@ -69,7 +69,7 @@ FLOATS = ".9g"  # how tables write numbers, by which cells are found in them
 
 
 def rate_name(learning_rate: float) -> str:
-    """``0.0001``: exact, without an exponent, for names of files and macros."""
+    """``0.0001``: exact, without an exponent, for names of files."""
     return f"{Decimal(repr(learning_rate)):f}"
 
 

@@ -5,12 +5,11 @@ and says where they used different tests.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from normscope.formats import INTEGER
-from normscope.paper.section import Named
 from normscope.paper.statements import (
     COUNTED,
     DECIDED,
@@ -103,12 +102,6 @@ def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, A
         "differing": differing,
         "alone": len(unlike) - len(differing),
     }
-
-
-def evidence_numbers(evidence: Evidence) -> Iterator[Named]:
-    """Counts of what became of the assertions in the evidence."""
-    for title, count in counts(assertions(evidence.ledger)).items():
-        yield Named(("evidence claims", title), count)
 
 
 def _same_test(claim: Row, other: Row) -> bool:

@@ -14,9 +14,9 @@ from normscope.formats import PERCENT, Format
 from normscope.io.files import write_text
 from normscope.paper.cards import cards
 from normscope.paper.disputes import dispute_table, disputes
-from normscope.paper.evidence import Evidence, evidence_numbers, evidence_words, verdict_table
+from normscope.paper.evidence import Evidence, evidence_words, verdict_table
 from normscope.paper.figures import FOREST
-from normscope.paper.section import Section, Word, named, numbers_among
+from normscope.paper.section import Section, Word
 from normscope.paper.statements import ledger_numbers, ledger_table, tally_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import documents, totals
@@ -48,7 +48,7 @@ class Frame:
         sections: the words of each study, in the paper's order.
         tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
         figures: by name, in the paper's order.
-        numbers: by name, such as "layernorm pre loss", in alphabetical order.
+        numbers: those that LaTeX has as macros, by names such as "nanogpt layernorm pre loss".
         cards: the statements in the ledger's order; see ``normscope.paper.cards.cards``.
     """
 
@@ -111,20 +111,13 @@ def collect(
         traces: where every statement is tested and measured, by key.
         evidence: the results that the project keeps, if it has any.
         demonstration: whether the models are too small or too few to test a statement.
-
-    Raises:
-        Explained: two numbers have the same name.
     """
     words = {
         "level": Number(level, PERCENT),
         "alpha": Number(1 - level, PERCENT),
         "fewest": FEWEST,
     }
-    numbers = [*numbers_among(words), *ledger_numbers(ledger)]
-    compared = None
-    if evidence is not None:
-        compared = evidence_words(ledger, evidence)
-        numbers += evidence_numbers(evidence)
+    numbers = {"alpha": words["alpha"], **ledger_numbers(ledger)}
     tables = {
         TALLY: tally_table(ledger),
         COUNTS: verdict_table(ledger, evidence),
@@ -133,12 +126,12 @@ def collect(
     }
     for study, section in sections.items():
         tables |= {f"{study}.{name}": table for name, table in section.tables.items()}
-        numbers += [*numbers_among(section.words, study), *section.numbers]
+        numbers |= section.numbers
     others = {
         "demonstration": demonstration,
         "disputes": disputes(ledger, traces),
         "documents": documents(ledger),
-        "evidence": compared,
+        "evidence": None if evidence is None else evidence_words(ledger, evidence),
         "totals": totals(ledger),
     }
     return Frame(
@@ -146,6 +139,6 @@ def collect(
         {study: section.words for study, section in sections.items()},
         tables,
         figures,
-        named(numbers),
+        numbers,
         cards(ledger, traces, evidence),
     )

@@ -1,4 +1,4 @@
-r"""The frame for authors: tables, a macro for every number, a small paper that shows them."""
+r"""The frame for authors: tables, macros for numbers, and a small paper that shows them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 from jinja2 import Environment
 
-from normscope.errors import Explained
 from normscope.paper.frame import LEDGER, Frame
 from normscope.paper.table import Number
 from normscope.paper.template import environment, fill
@@ -57,22 +56,10 @@ def path(table: str) -> str:
 
 
 def numbers(values: Mapping[str, Number]) -> str:
-    r"""A macro for every number, as ``\newcommand{\normscopeClaims}{\num{38}}``.
-
-    Raises:
-        Explained: two names differ in no letter, so that their macros are the same.
-    """
-    names: dict[str, str] = {}
-    lines = ["% every number of the summary; needs siunitx"]
-    for name, number in values.items():
-        macro = macro_name(name)
-        if macro in names:
-            raise Explained(
-                f"the numbers {names[macro]!r} and {name!r} are both {macro} in LaTeX, whose names"
-                " have letters only; call one of them by another name"
-            )
-        names[macro] = name
-        lines.append(rf"\newcommand{{{macro}}}{{{value(number)}}}")
+    r"""A macro for every number, as ``\newcommand{\normscopeClaims}{\num{38}}``."""
+    lines = ["% numbers of the summary; needs siunitx"]
+    for name, number in sorted(values.items()):
+        lines.append(rf"\newcommand{{{macro_name(name)}}}{{{value(number)}}}")
     return "\n".join(lines)
 
 

@@ -1,14 +1,14 @@
 """The ledger, claims.json, as counts, numbers and a table of the paper."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 from normscope.formats import INTEGER, SCIENTIFIC
-from normscope.paper.section import Named
 from normscope.paper.table import (
     Column,
+    Number,
     PageTable,
     Quantity,
     Row,
@@ -22,7 +22,6 @@ DECIDED = VERDICTS[:3]
 OUTCOMES = ("confirmed", "refuted", "depends", "open")
 OFF_LABEL, UNASKED = "off-label", "cannot be asked"
 ONE = {"families": "family"}  # others lose their s
-NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm", "p_ledger")
 CHANGES = {  # what is said of ``with_size`` where it is no verb
     "one size": "one size",
     "not compared": "effects of different sizes are not compared",
@@ -179,19 +178,13 @@ def published(ledger: Mapping[str, Any], claim: Row) -> str | None:
     return claim["published_verdict"] if is_asserted(ledger, claim) else None
 
 
-def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
-    """Effect, interval, n and p of every statement, and counts of outcomes."""
-    for claim in ledger["claims"]:
-        for word in NUMBERS:
-            if claim[word] is not None:
-                yield Named(("claim", claim["key"], word), claim[word], SCIENTIFIC)
-        if claim["n"]:
-            yield Named(("claim", claim["key"], "n"), claim["n"])
-    for title, count in counts(assertions(ledger)).items():
-        yield Named(("claims", title), count)
-    yield Named(("claims",), len(ledger["claims"]))
-    yield Named(("claims exploratory",), sum(map(is_exploratory, ledger["claims"])))
-    yield Named(("claims tests",), ledger["tests"])
+def ledger_numbers(ledger: Mapping[str, Any]) -> dict[str, Number]:
+    """Counts of tests, verdicts and outcomes."""
+    claims = ledger["claims"]
+    found = {f"claims {title}": count for title, count in counts(assertions(ledger)).items()}
+    found |= {"claims": len(claims), "claims tests": ledger["tests"]}
+    found["claims exploratory"] = sum(map(is_exploratory, claims))
+    return {name: Number(count, INTEGER) for name, count in found.items()}
 
 
 def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:

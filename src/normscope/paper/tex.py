@@ -95,7 +95,5 @@ def value(number: Number) -> str:
 
 def macro_name(name: str) -> str:
     r"""``\normscopeLayernormPreLoss`` for "layernorm pre loss": letters only, digits spelled."""
-    parts = re.split(r"[^A-Za-z0-9\x80-\U0010ffff]+", name)
-    ascii_only = (re.sub(r"[^\x00-\x7f]", lambda m: f"u{ord(m[0]):x}", part) for part in parts)
-    spelled = (re.sub(r"[0-9]", lambda m: DIGITS[int(m[0])], part) for part in ascii_only)
-    return r"\normscope" + "".join(part.title() for part in spelled)
+    spelled = re.sub(r"[0-9]", lambda m: DIGITS[int(m[0])], name)
+    return r"\normscope" + "".join(part.title() for part in re.split(r"[^A-Za-z]+", spelled))

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_recipes import HOSTILE_TEX, LATEX, frame, rows_of, text_table
 
-from normscope.errors import Explained
 from normscope.formats import INTEGER, PERCENT, SCIENTIFIC, SIGNIFICANT, decimals
-from normscope.paper.latex import files, numbers, open_templates
+from normscope.paper.latex import files, open_templates
 from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tex import escaped, macro_name, value
 from normscope.paper.textable import SHORT, columns_of, shape, tabular, widths
@@ -78,17 +77,10 @@ def test_values_are_siunitx_numbers(number, form, shown):
     [
         ("layernorm pre loss", r"\normscopeLayernormPreLoss"),
         ("manual_l2 pre loss low", r"\normscopeManualLtwoPreLossLow"),
-        ("of 模 x", r"\normscopeOfUsixatwooneX"),
     ],
 )
 def test_names_of_macros_have_only_letters(name, macro):
     assert macro_name(name) == macro
-
-
-def test_two_names_of_one_macro_are_an_error():
-    one = Number(1, INTEGER)
-    with pytest.raises(Explained, match=r"'a b'.*'a_b'.*call one"):
-        numbers({"a b": one, "a_b": one})
 
 
 @pytest.mark.parametrize(

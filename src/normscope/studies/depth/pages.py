@@ -6,7 +6,7 @@ import pandas as pd
 
 from normscope.formats import INTEGER, SCIENTIFIC, decimals
 from normscope.nn.arms import ARMS
-from normscope.paper.section import Named, Section
+from normscope.paper.section import Section
 from normscope.paper.table import (
     CELLS,
     Number,
@@ -20,13 +20,11 @@ from normscope.paper.table import (
     estimate,
     tabulate,
     text,
-    to_rows,
 )
 from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import TOKENS
-from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import RATES, TABLES
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
@@ -99,10 +97,4 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
             "rates": rate_table(tables["by_shape"]),
             "trainability": training_table(tables["trainability"]),
         },
-        numbers=[
-            Named(
-                (Shape._make(r[k] for k in SHAPE), r["state"], r["measure"]), r["mean"], SCIENTIFIC
-            )
-            for r in to_rows(tables["by_shape"])
-        ],
     )

@@ -22,7 +22,7 @@ class Shape(NamedTuple):
     depth: int
 
     def __str__(self) -> str:
-        """``layernorm-pre-residual-gpt2-24``, the name of its files and macros."""
+        """``layernorm-pre-residual-gpt2-24``, the name of its files."""
         kind = "residual" if self.residual else "plain"
         return f"{self.arm}-{self.placement}-{kind}-{self.init}-{self.depth}"
 

@@ -205,7 +205,6 @@ TABLES = {
                 "high",
                 title="cost",
                 metric=Metric("surrogate_cost"),
-                macro=" ".join(f"{{{c.name}}}" for c in VARIED) + " cost",
                 **COST,
             ),
         ),

@@ -191,6 +191,18 @@ def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
     return tabulate("Validation loss by batch size", rows, fields)
 
 
+def loss_numbers(arms: pd.DataFrame) -> dict[str, Number]:
+    """Mean losses with the ends of their intervals by name: ``nanogpt layernorm pre loss low``."""
+    parts = {"loss": "mean", "loss low": "low", "loss high": "high"}
+    form = TABLES["arms"]["mean"].format
+    return {
+        f"{row['protocol']} {row['arm']} {row['placement']} {name}": Number(row[column], form)
+        for row in to_rows(arms)
+        for name, column in parts.items()
+        if pd.notna(row[column])
+    }
+
+
 def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on the models of one arm each.
 
@@ -243,4 +255,5 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "batches": batch_table(tables["batches"], settings.level),
             **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in with_gains},
         },
+        numbers=loss_numbers(arms),
     )

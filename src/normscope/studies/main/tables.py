@@ -92,10 +92,7 @@ TABLES = {
             count("rates", "learning rates that were tried"),
             RATE.but(title="learning rate"),
             AT_EDGE,
-            *(
-                column.but(macro=f"{{protocol}} {{arm}} {{placement}} {word}")
-                for word, column in zip(("loss", "loss low", "loss high"), MEAN_LOSS, strict=True)
-            ),
+            *MEAN_LOSS,
             *estimate("best", "mean of the lowest losses during training", **NATS),
             Column("alpha", "level of one difference after Bonferroni's correction"),
             count("pairs", "seeds shared with the baseline"),
@@ -173,13 +170,7 @@ TABLES = {
             *(
                 column
                 for part, (meaning, title) in PARTS.items()
-                for column in estimate(
-                    part,
-                    meaning,
-                    title=title,
-                    format=decimals(),
-                    macro=f"{{protocol}} {{arm}} {{placement}} {part} gain",
-                )
+                for column in estimate(part, meaning, title=title, format=decimals())
             ),
         ),
         f"{HERE}.by_arm",

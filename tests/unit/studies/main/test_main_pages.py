@@ -13,18 +13,17 @@ from snakemake.utils import update_config
 
 from normscope.config import load
 from normscope.nn.recipe import Model
-from normscope.paper.section import declared_numbers, named
 from normscope.pilot import read_project
 from normscope.schema import LATER
 from normscope.studies.main.pages import (
     batch_table,
     gain_table,
+    loss_numbers,
     loss_table,
     notes,
     published_table,
     section,
 )
-from normscope.studies.main.tables import TABLES
 from normscope.studies.main.tabulate import is_covered, published
 from normscope.train.files import METRICS
 from normscope.train.recipe import Training
@@ -200,8 +199,8 @@ def test_a_section_has_its_words_and_tables():
     assert (words["others"], words["models"], words["failed"]) == (1, 2, 1)
 
 
-def test_macros_have_the_name_of_protocol_arm_and_placement():
+def test_losses_are_numbers_by_protocol_arm_and_placement():
     arms = pd.DataFrame([arm(), arm(arm="dyt", mean=NAN)])
-    numbers = named(declared_numbers(TABLES["arms"], arms))
+    numbers = loss_numbers(arms)
     assert str(numbers["nanogpt layernorm pre loss low"]) == "1.850"
     assert "nanogpt dyt pre loss" not in numbers
