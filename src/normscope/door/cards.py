@@ -16,6 +16,7 @@ import pandas as pd
 from torch import nn
 
 from normscope.custom_arms import name_card_norms
+from normscope.door.arguments import public
 from normscope.errors import Explained, suggest
 from normscope.io.files import write_text
 
@@ -68,6 +69,7 @@ class Card:
         return "\n".join([f"Card of {self.norm}: {self.path}", *self.lines])
 
 
+@public
 def card(
     norm: Norm | Sequence[Norm],
     budget: str = "5 min",

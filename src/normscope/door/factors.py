@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from normscope.door.arguments import public
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
 from normscope.measure.recognized import is_transformed, recognized, run
@@ -55,6 +56,7 @@ def arms() -> pd.DataFrame:
     )
 
 
+@public
 @torch.no_grad()
 def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     """Factor the output of a norm as ``gain * radius * project(center(x)) + bias``.
@@ -81,14 +83,9 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     d = x.shape[-1]
     if isinstance(norm, str):
         layer = _arm(norm, d)
-    elif isinstance(norm, nn.Module):
+    else:
         module = getattr(norm, "_orig_mod", norm)  # torch.compile wraps the layer
         layer = recognized(module, x, run(module, x))
-    else:
-        raise Explained(
-            f"norm is of type {type(norm).__name__}: give the name of an arm (see "
-            "normscope.arms()) or a torch.nn.Module"
-        )
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
     fixed = {"sqrt(d)": math.sqrt(d), "1": 1.0}
     radius = layer.size(layer.g) if layer.radius == "learned" else fixed[layer.radius]
@@ -102,14 +99,12 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     return Factors(*(part.detach().to(x) for part in parts))
 
 
-def _check_vectors(x: object) -> None:
+def _check_vectors(x: Tensor) -> None:
     """Check that the argument x is a dense tensor of finite vectors.
 
     Raises:
         Explained: it is not.
     """
-    if not isinstance(x, Tensor):
-        raise Explained(f"x is of type {type(x).__name__}: give a torch.Tensor, (..., d)")
     described = f"x is {x.dtype} of shape {tuple(x.shape)}"
     is_dense = x.layout == torch.strided and not x.is_meta
     if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or not is_dense:

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from normscope.door.arguments import public
 from normscope.door.running import check_model, check_tokens, evaluating, logits
 from normscope.errors import Explained
 from normscope.measure.folding import fold as fold_in_place
@@ -33,6 +34,7 @@ class Folded(NamedTuple):
     change: float
 
 
+@public
 def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     """Fold the gains and biases of a model's norms into the linear layers after them, exactly.
 

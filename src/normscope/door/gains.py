@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from normscope.door.arguments import public
 from normscope.door.running import check_model, evaluating
 from normscope.errors import Explained
 from normscope.hub.architecture import find_body
@@ -15,10 +16,11 @@ from normscope.hub.measurement import rows, run_batches
 from normscope.hub.prompts import SET, Prompt
 
 
+@public
 def gain(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    prompts: Iterable[str],
+    prompts: str | Iterable[str],
     *,
     blocks: str | None = None,
     final_norm: str | None = None,
@@ -54,7 +56,12 @@ def gain(
         raise Explained("no prompts: give at least one text")
     if twice := [text for text, count in Counter(texts).items() if count > 1]:
         raise Explained(f"prompts has {twice[0]!r} twice: give distinct texts")
-    _check(model)
+    if model.get_output_embeddings() is None:
+        raise Explained(
+            f"{type(model).__name__} is not a causal language model of transformers: give what "
+            "AutoModelForCausalLM loads"
+        )
+    check_model(model)
     body = find_body(model, blocks, final_norm)
     if not body.blocks:
         raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
@@ -68,18 +75,3 @@ def gain(
     return table.sort_values(
         "prompt", key=lambda names: names.map(order), kind="stable", ignore_index=True
     )
-
-
-def _check(model: object) -> None:
-    """Check that the argument is a language model with weights.
-
-    Raises:
-        Explained: it is not.
-    """
-    kind = type(model).__name__
-    if not isinstance(model, PreTrainedModel) or model.get_output_embeddings() is None:
-        raise Explained(
-            f"{kind} is not a causal language model of transformers: give what "
-            "AutoModelForCausalLM loads"
-        )
-    check_model(model)

@@ -5,8 +5,10 @@ from collections.abc import Collection, Mapping
 from functools import partial
 
 import pandas as pd
+import torch
 from torch import Tensor, nn
 
+from normscope.door.arguments import public
 from normscope.door.running import check_model, check_tokens, evaluating, logits
 from normscope.errors import Explained, suggest
 from normscope.measure.frozen_norms import Sigmas, frozen, frozen_norms, replaced, sigmas
@@ -14,6 +16,7 @@ from normscope.measure.recognized import norms
 from normscope.nn.model import cross_entropy
 
 EXACT = 1e-5  # of the change of a logit, over the largest: what rounding to float32 explains
+CAUSAL = 1e-3  # the same by later tokens, at least the square root of the type's eps
 NEAR = 0.01  # nats of added loss
 TOGETHER = "all"  # the row of all norms together
 COLUMNS = """norm kind sigma_mean sigma_std sigma_first loss frozen_loss added_loss change removable
@@ -21,6 +24,7 @@ problem""".split()
 BATCH = 1024  # tokens: a bound for the memory of logits
 
 
+@public
 def removable(
     model: nn.Module,
     tokens: Tensor,
@@ -57,11 +61,13 @@ def removable(
         first_apart: the first position of each window has a separate mean.
 
     Raises:
-        Explained: the model has no norm, or none with one of the names; it does not accept the
-            tokens or does not return logits, or its logits are not finite or all 0.
+        Explained: the model has no norm, or none with one of the names, or names is empty; it does
+            not accept the tokens or does not return logits, or its logits are not finite or all 0;
+            or it is not causal: its logits depend on later tokens.
     """
     chosen, batches = _chosen(model, tokens, names), _batches(tokens)
     with evaluating(model):
+        _check_causal(model, tokens[:1])
         measured = sigmas(chosen, batches, partial(logits, model))
         new, problems = frozen_norms(measured, first_apart=first_apart)
         variants = {name: {name: new[name]} for name in new}
@@ -83,6 +89,7 @@ def removable(
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
+@public
 def remove(
     model: nn.Module,
     tokens: Tensor,
@@ -99,13 +106,15 @@ def remove(
     The copy then takes whole windows only: call ``generate`` with ``use_cache=False``.
 
     Args:
-        model: as ``removable`` takes it; it is not changed.
+        model: a model that takes tokens and returns logits, which need not be causal; it is not
+            changed.
         tokens: (windows, positions), over which the means of sigma are.
         names: norms, by their names in the model; by default all LayerNorms and RMSNorms.
         first_apart: the first position of each window has a separate mean.
 
     Raises:
-        Explained: as for ``removable``, or a norm cannot be frozen.
+        Explained: the model has no norm, or none with one of the names, or names is empty; it does
+            not accept the tokens or does not return logits; or a norm cannot be frozen.
     """
     chosen = _chosen(model, tokens, names)
     with evaluating(model):
@@ -127,10 +136,35 @@ def _chosen(
     check_model(model)
     check_tokens(tokens, least=2)
     known = norms(model)
+    if names is not None and not names:
+        raise Explained(f"names is empty: give norms of the model, which are {', '.join(known)}")
     for name in known if names is None else names:
         if name not in known:
             raise Explained(f"{type(model).__name__} has no norm {name!r}; {suggest(name, known)}")
     return {name: norm for name, norm in known.items() if names is None or name in names}
+
+
+@torch.no_grad()
+def _check_causal(model: nn.Module, tokens: Tensor) -> None:
+    """Check that the logits do not depend on later tokens.
+
+    Args:
+        model: in evaluation mode.
+        tokens: one window, (1, positions).
+
+    Raises:
+        Explained: they do, so that the loss of the next token says nothing.
+    """
+    changed, half = tokens.clone(), tokens.shape[1] // 2
+    changed[:, half:] = tokens[:, half:] == 0  # token 0, or 1 in place of 0
+    before, after = (logits(model, window)[:, :half] for window in (tokens, changed))
+    # experts may round otherwise, as they then run on other numbers of tokens
+    tolerance = max(CAUSAL, math.sqrt(torch.finfo(before.dtype).eps))
+    if float((after - before).abs().max()) > tolerance * float(before.abs().max()):
+        raise Explained(
+            f"{type(model).__name__} is not a causal language model: its logits depend on later "
+            "tokens; give a decoder"
+        )
 
 
 def _batches(tokens: Tensor) -> list[Tensor]:

@@ -22,14 +22,12 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def check_model(model: object) -> None:
-    """Check that the argument model is a module with weights in memory.
+def check_model(model: nn.Module) -> None:
+    """Check that the weights of a model are in memory.
 
     Raises:
-        Explained: it is not.
+        Explained: they are not.
     """
-    if not isinstance(model, nn.Module):
-        raise Explained(f"model is of type {type(model).__name__}: give a torch.nn.Module")
     if empty := [name for name, p in model.named_parameters() if p.is_meta]:
         raise Explained(
             f"{empty[0]} of {type(model).__name__} is on the device meta and has no values: load "
@@ -37,8 +35,8 @@ def check_model(model: object) -> None:
         )
 
 
-def check_tokens(tokens: object, least: int) -> None:
-    """Check that the argument tokens is a tensor of token numbers.
+def check_tokens(tokens: Tensor, least: int) -> None:
+    """Check that the argument tokens holds token numbers.
 
     Args:
         tokens: the argument.
@@ -47,8 +45,6 @@ def check_tokens(tokens: object, least: int) -> None:
     Raises:
         Explained: it is not.
     """
-    if not isinstance(tokens, Tensor):
-        raise Explained(f"tokens is of type {type(tokens).__name__}: give a torch.Tensor")
     is_index = tokens.dtype in (torch.int64, torch.int32)
     if not is_index or tokens.dim() != 2 or tokens.shape[1] < least or not len(tokens):
         raise Explained(

@@ -2,15 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 from torch import nn
 
 from normscope import studies
+from normscope.door.arguments import public
 from normscope.errors import Explained, suggest
 from normscope.io.files import SUMS, is_altered
 from normscope.io.store import read_sums
@@ -27,6 +29,7 @@ WEIGHTS, CONFIG, METRICS = FILES = ("models.safetensors", "config.json", "metric
 COLUMNS = ["name", "seed", "arm", "placement", "val_loss", "diverged_at", "parameters"]
 
 
+@public
 def tables(results: str | Path = "results") -> list[str]:
     """List the names of the tables of a folder, ``study.table``.
 
@@ -39,6 +42,7 @@ def tables(results: str | Path = "results") -> list[str]:
     return list(_tables(results))
 
 
+@public
 def table(name: str, results: str | Path = "results") -> pd.DataFrame:
     """Read a table. Empty cells are missing values; ``NA`` and the like are strings.
 
@@ -60,6 +64,7 @@ def table(name: str, results: str | Path = "results") -> pd.DataFrame:
         raise damaged(path, repr(e)) from e
 
 
+@public
 def models(results: str | Path = "results") -> pd.DataFrame:
     """List the trained models of a run, one row per model.
 
@@ -84,6 +89,7 @@ def models(results: str | Path = "results") -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+@public
 def load(
     name: str,
     seed: int | None = None,
@@ -122,11 +128,22 @@ def load(
             f"{name}: its norm has code of its own, {custom['name']} ({custom['code']}), which is "
             f"not run unasked: import the class and give norm={custom['name'].rpartition(':')[2]}"
         )
-    with given(norm) if custom and norm else nullcontext():
+    with _float32(), given(norm) if custom and norm else nullcontext():
         if not name.startswith("recall."):
             return transformers(folder)[1][seed]
         stack = RecallStack(**read(folder / CONFIG, *RecallStack.model_fields))
         return weights.load(folder / WEIGHTS, lambda: RecallModel(stack.task, stack.norm))[seed]
+
+
+@contextmanager
+def _float32() -> Iterator[None]:
+    """Build models in float32, whatever type the caller has set for new tensors."""
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def _tables(results: str | Path) -> dict[str, Path]:

@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from normscope.door.arguments import public
 from normscope.errors import Explained
 from normscope.measure.decomposition import Standardized, decompose, gradient_at_z, standardize
 from normscope.measure.recognized import first_tensor, is_transformed, norms, recognized
@@ -169,6 +170,7 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm
     return layer, x.reshape(-1, x.shape[-1]).to("cpu", torch.float64, copy=True)
 
 
+@public
 def watch(model: nn.Module) -> Watched:
     r"""Watch the LayerNorms and RMSNorms of a model while the body runs both passes.
 
@@ -205,6 +207,4 @@ def watch(model: nn.Module) -> Watched:
     Raises:
         Explained: model is not a module, or has no norm.
     """
-    if not isinstance(model, nn.Module):
-        raise Explained(f"model is of type {type(model).__name__}: give a torch.nn.Module")
     return Watched(norms(model))

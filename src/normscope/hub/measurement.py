@@ -15,6 +15,10 @@ from normscope.hub.batching import Batch
 from normscope.hub.inside import watching
 from normscope.measure.residual import NotTheStream, recording, site_names
 
+NOT_FINITE = (
+    "load the model in float32 if it is in half precision; otherwise its weights are damaged, or "
+    "of another model"
+)
 FLOOR = 1e-10  # lower bound of a probability in the published entropy
 
 
@@ -112,14 +116,7 @@ def rows(outcomes: Iterable[Outcome], body: Body, tokenizer: Any) -> Rows:
         logs = outcome.norms.double().log().cpu()
         for i, sequence in enumerate(outcome.batch.sequences):
             length = len(sequence.tokens)
-            bad = (~logs[:, i, :length].isfinite()).any(1).nonzero().flatten().tolist()
-            if bad or not outcome.logits[i].isfinite().any():
-                where = ", ".join(sites[j] for j in bad[:3]) or "logits"
-                raise Explained(
-                    f"{where}: norms are 0 or not finite for the prompt {sequence.prompt.text!r}: "
-                    "load the model in float32 if it is in half precision; otherwise its weights "
-                    "are damaged, or of another model"
-                )
+            _check_finite(outcome, i, sites, tokenizer)
             at = {
                 "first": logs[:, i, 0],
                 "later": logs[:, i, 1:length].mean(1),
@@ -142,6 +139,31 @@ def rows(outcomes: Iterable[Outcome], body: Body, tokenizer: Any) -> Rows:
             first_norms = (at["first"] - at["later"]).exp()[1:]
             inside += [key | row for row in inside_rows(outcome, i, first_norms)]
     return made
+
+
+def _check_finite(outcome: Outcome, i: int, sites: Sequence[str], tokenizer: Any) -> None:
+    """Check that the norms of a sequence have logarithms, and that it has a prediction.
+
+    Raises:
+        Explained: a norm is 0, or something is not finite; with the first such site and position.
+    """
+    sequence = outcome.batch.sequences[i]
+    norms = outcome.norms[:, i, : len(sequence.tokens)]
+    for site, position in (~norms.log().isfinite()).nonzero().tolist():
+        token = tokenizer.decode([sequence.tokens[position]])
+        is_bos = position == 0 and sequence.bos == "on"
+        where = (
+            f"{sites[site]}: the norm at position {position}, "
+            f"{'BOS' if is_bos else 'token'} {token!r}, of the prompt {sequence.prompt.text!r} is"
+        )
+        if norms[site, position]:
+            raise Explained(f"{where} not finite: {NOT_FINITE}")
+        way = "set bos_token of the tokenizer to None" if is_bos else "leave this token out"
+        raise Explained(f"{where} 0, to which no ratio exists: {way}")
+    if not outcome.logits[i].isfinite().any():
+        raise Explained(
+            f"the logits of the prompt {sequence.prompt.text!r} are not finite: {NOT_FINITE}"
+        )
 
 
 def inside_rows(outcome: Outcome, i: int, first_norms: Tensor) -> list[dict[str, Any]]:

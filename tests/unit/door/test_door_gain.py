@@ -135,6 +135,13 @@ def not_finite() -> nn.Module:
     return model
 
 
+def zero_embedding(token: int) -> nn.Module:
+    model = random_model("gpt2")
+    model.transformer.wte.weight[token] = 0
+    model.transformer.wpe.weight.zero_()
+    return model
+
+
 def on_meta() -> nn.Module:
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(config_of("gpt2"))
@@ -165,10 +172,20 @@ ERRORS: dict[str, tuple] = {
         "use_bidirectional_attention True",
     ),
     "no head": (lambda: AutoModel.from_config(config_of("gpt2")), {}, "GPT2Model is not a causal"),
-    "another module": (lambda: nn.Linear(2, 2), {}, "Linear is not a causal language model"),
+    "another module": (lambda: nn.Linear(2, 2), {}, "model is of type Linear: give transfor"),
     "no blocks": (lambda: random_model("gpt2", n_layer=0), {}, "no blocks"),
     "no values": (on_meta, {}, r"transformer\.wte\.weight of GPT2LMHeadModel is on the device m"),
-    "NaN": (not_finite, {}, "block_0"),
+    "NaN": (not_finite, {}, "block_0: .* position 0, .* not finite: load the model in float32"),
+    "a zero row of BOS": (
+        lambda: zero_embedding(1),
+        {},
+        "embedding: the norm at position 0, BOS '<s>', of the prompt 'a' is 0, .*set bos_token",
+    ),
+    "a zero row": (
+        lambda: zero_embedding(tokenizer()("b", add_special_tokens=False)["input_ids"][0]),
+        {"prompts": ["b"]},
+        "position 1, token 'b', of the prompt 'b' is 0, .* leave this token out",
+    ),
     "no prompts": (GPT2, {"prompts": []}, "no prompts"),
     "an empty prompt": (GPT2, {"prompts": ["a", ""]}, "''"),
     "a prompt twice": (GPT2, {"prompts": ["a", "b", "a"]}, "'a' twice"),

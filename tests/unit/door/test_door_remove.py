@@ -2,12 +2,14 @@
 
 import copy
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from pretrained_models import random_model
+import transformers
+from pretrained_models import config_of, random_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -133,6 +135,11 @@ def test_logits_that_overflow_are_an_infinite_change():
 @pytest.mark.parametrize(
     ("names", "tokens", "words"),
     [
+        (
+            [],
+            TOKENS,
+            r"names is empty: give norms of the model, which are transformer\.h\.0\.ln_1, ",
+        ),
         (["transformer.ln_g"], TOKENS, "has no norm 'transformer.ln_g'; did you mean transfo"),
         (None, TOKENS[:, :1], r"shape \(5, 1\): give token numbers"),
         (None, TOKENS[:0], "give token numbers"),
@@ -145,6 +152,35 @@ def test_what_cannot_be_removed_is_an_error_of_one_line(names, tokens, words):
         with pytest.raises(normscope.Explained, match=words) as e:
             function(random_model("gpt2"), tokens, names)
         assert "\n" not in str(e.value)
+
+
+class Later(nn.Module):
+    """Each position sees the mean of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.norm = nn.Embedding(300, 6), nn.LayerNorm(6)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        return self.norm(x + x.mean(1, keepdim=True)) @ self.embedding.weight.T
+
+
+NOT_CAUSAL: dict[str, Callable[[], nn.Module]] = {
+    "masked": lambda: transformers.BertForMaskedLM(config_of("bert", is_decoder=False)),
+    "permuted": lambda: random_model("xlnet"),
+    "encoder and decoder": lambda: transformers.BartForConditionalGeneration(config_of("bart")),
+    "a user's": Later,
+}
+
+
+@pytest.mark.parametrize("kind", NOT_CAUSAL)
+def test_a_model_that_sees_later_tokens_has_no_loss_of_the_next_token(kind):
+    model = NOT_CAUSAL[kind]()
+    for tokens in (TOKENS, TOKENS[:, :2], 0 * TOKENS[:, :3]):
+        with pytest.raises(normscope.Explained, match=r"not a causal .*: .* later tokens"):
+            normscope.removable(model, tokens)
+    assert normscope.fold(normscope.remove(model, TOKENS), TOKENS).table is not None
 
 
 @pytest.mark.parametrize(
