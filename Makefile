@@ -13,7 +13,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo card gallery paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
+.PHONY: results demo card gallery paper docs docs-links test test-docs test-paper test-engines test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -42,26 +42,16 @@ docs-links: $(READY)-docs # checks external links (needs a network)
 	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
 
 test: $(READY)
-	pytest -n 2 --no-loadscope-reorder -m 'not long'
+	pytest -n 2 --no-loadscope-reorder
 
-PART := 1/1
-test-long: $(READY) # PART=1/3 runs the first third of the tests, here and in test-sharing and test-faults
-	pytest -m long --part $(PART)
+test-engines: $(READY)-engines # kills, damaged files, full disks, two runs at once, shared stores, S3 (needs rsync and the right to mount)
+	pytest tests/engines
 
 test-docs: $(READY)-docs
 	pytest tests/docs
 
 test-paper: $(READY)-browser # opens the results in a browser and compiles them with LaTeX
 	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
-
-test-sharing: $(READY)-engines # shares the store between clones, through a directory and through S3
-	pytest tests/sharing --part $(PART)
-
-KILLS := 200
-TARGET := paper
-RECORD :=
-test-faults: $(READY) # prints what each fault left; TARGET=models is shorter, RECORD=docs/faults.yaml publishes the table
-	pytest -s tests/faults tests/workflow/test_hostile_config.py --part $(PART) --kills $(KILLS) --target $(TARGET) $(RECORD:%=--record %)
 
 test-slurm: $(READY)-engines # run as root: starts a one-node Slurm cluster and stops it
 	pytest -s tests/slurm
@@ -98,7 +88,7 @@ readme: $(READY)
 	python docs/readme.py
 
 error-rates: $(READY) # simulates the error rates of the ledger's tests for docs/reference/error-rates.md (half an hour)
-	python tests/unit/ledger/error_rates.py docs/error_rates.csv
+	python benchmarks/error_rates.py docs/error_rates.csv
 
 pilot: $(READY) # chooses learning rates on seeds that no test uses; writes data/pilot.csv
 	python scripts/pilot.py

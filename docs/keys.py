@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 
 from normscope.config import Config, load
@@ -86,33 +85,6 @@ def arms() -> str:
     return _table(("name", "label", "source"), rows)
 
 
-def suites() -> str:
-    """The registry of test suites."""
-    registry = yaml.safe_load((ROOT / "tests/suites.yaml").read_text())
-    shares = {"whole": "all of it", "collected": "no test, but all are imported: {because}"}
-    rows = [
-        (
-            f"`{suite['run']}`",
-            suite["protects"],
-            suite["takes"],
-            shares.get(suite["ci"], f"{suite['ci']} of the tests, in turn").format_map(suite),
-        )
-        for suite in registry.values()
-    ]
-    return _table(("command", "what it protects", "time of a whole run", "what CI runs"), rows)
-
-
-def faults() -> str:
-    """What the last recorded run of the fault suite injected, and how much of it was survived."""
-    made = yaml.safe_load((ROOT / "docs/faults.yaml").read_text())
-    about = "Version {version} (commit {commit}), {date}, {chip}, target `{target}`:".format(**made)
-    rows = [
-        (name.replace("dvc repro", "`dvc repro`"), str(n["injected"]), str(n.get("survived", 0)))
-        for name, n in made["faults"].items()
-    ]
-    return f"{about}\n\n{_table(('fault', 'injected', 'survived'), rows)}"
-
-
 def error_rates() -> str:
     """The simulated error rates of the designs of the ledger."""
     return _error_rates("yes")
@@ -153,8 +125,6 @@ TABLES = {
         vocabulary,
         columns,
         arms,
-        suites,
-        faults,
         error_rates,
         other_error_rates,
     )

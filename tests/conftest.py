@@ -1,9 +1,8 @@
-"""Distribution of tests over the processes of `make test`, and selection of a part."""
+"""Distribution of tests over the processes of `make test`."""
 
 import gc
 
 import pytest
-from suites import part_of
 from xdist.scheduler import LoadScopeScheduling
 
 
@@ -23,15 +22,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> ByFile:
     return ByFile(config, log)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--part", default="1/1", help="K/N: the K-th of N parts of the tests")
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select one part of the tests; those of workflow/, which take longest, run first."""
-    chosen = part_of([item.nodeid for item in items], str(config.getoption("part")))
-    items[:] = [item for item in items if item.nodeid in chosen]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of workflow/ first, which take longest."""
     items.sort(key=lambda item: item.path.parent.name != "workflow")
 
 

@@ -37,7 +37,6 @@ def planned(project: Project, *norms: str) -> dict[str, int]:
     return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
 
 
-@pytest.mark.long
 def test_a_card_from_an_empty_folder(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
     norm = project.root / "my_norm.py"

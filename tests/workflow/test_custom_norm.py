@@ -44,7 +44,6 @@ def project(made: Project, tmp_path: Path) -> Project:
     return project
 
 
-@pytest.mark.long
 def test_a_norm_in_a_file(project: Project):
     choices = ("--configfile", "mine/choices.yaml")
     project.snakemake(PAGE, *choices)

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 from project import Project
 
@@ -50,7 +49,6 @@ def state(checkout: Project) -> dict[str, int]:
     return {str(path): path.lstat().st_mtime_ns for path in paths}
 
 
-@pytest.mark.long
 def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_path):
     checkout = made.copy(tmp_path / "Kim's 1st & $HOME")
     elsewhere, parent = (user(made, tmp_path / name) for name in ("else where", "parent"))

@@ -113,7 +113,6 @@ def test_after_snakemake_dvc_only_records(published: Project):
     assert published.planned() == {}
 
 
-@pytest.mark.long
 def test_a_collaborator_pulls_the_models_and_trains_nothing(
     published: Project, tmp_path_factory: pytest.TempPathFactory
 ):
@@ -138,7 +137,6 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
         assert other.digests(tables) == published.digests(tables)
 
 
-@pytest.mark.long
 def test_back_and_forth_between_two_configurations_trains_nothing(
     made: Project, diverged: Project, tmp_path: Path
 ):

@@ -75,7 +75,6 @@ def test_files_of_running_experiments_are_kept_and_leftovers_removed(recorded: P
     assert not written.exists()
 
 
-@pytest.mark.long
 def test_experiments_in_copies_share_the_store(recorded: Project):
     store = recorded.root / "store"
     before = state(store)

@@ -4,7 +4,6 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
 from project import Project
 
 FIGURES = (
@@ -67,7 +66,6 @@ def test_the_scheduler_wakes_up_once_per_job(made: Project):
     assert 0 < output.count("Ready jobs: ") <= len(drawn)
 
 
-@pytest.mark.long
 def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
     shutil.copytree(project.root / "tiny_model", project.root / "cut")

@@ -52,7 +52,6 @@ def test_a_run_is_not_kept_under_the_name_of_another(made: Project, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.long
 def test_a_study_alone_is_kept_and_the_ledger_is_judged_from_all_tables(
     made: Project, kept: Path, tmp_path: Path
 ):

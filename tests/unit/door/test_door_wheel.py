@@ -44,7 +44,6 @@ print(normscope.__version__)
 """
 
 
-@pytest.mark.long
 def test_the_wheel_serves_away_from_the_checkout(tmp_path):
     source, place = tmp_path / "source", tmp_path / "place"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))

@@ -16,8 +16,6 @@ from normscope.hub.prompts import read_prompts
 from normscope.hub.recipe import HubSource
 from normscope.hub.source import check_commit
 
-pytestmark = pytest.mark.long
-
 TOKEN = "hf_" + "Secret7" * 5
 
 # for each failing repository, parts of the recorded reason, with the way out if there is one

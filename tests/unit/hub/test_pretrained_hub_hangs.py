@@ -18,8 +18,6 @@ from normscope.errors import Explained
 from normscope.hub.recipe import HubSource
 from normscope.hub.snapshot import snapshot
 
-pytestmark = pytest.mark.long
-
 LIMIT_S = 5.0
 # the kind of request that hangs, by the first part of a name; the second part says how
 WHEN = {"description": "revision", "files": "resolve"}

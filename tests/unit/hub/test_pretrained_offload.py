@@ -90,7 +90,6 @@ def test_an_architecture_that_cannot_be_offloaded_is_an_error_with_the_way_out(t
         load(directory, 2 * half_of_memory(directory) - 1e-9, **names)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads RssAnon of Linux")
 def test_peak_memory_is_the_limit_and_little_more(tmp_path):
     model = random_model("llama", **SIZES).to(torch.bfloat16)

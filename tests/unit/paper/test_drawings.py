@@ -54,7 +54,6 @@ def test_a_figure_has_titles_and_one_color_per_arm(name):
             assert line.get_color() == colors.get(str(line.get_label()), line.get_color())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_that_is_drawn_again_has_the_same_bytes(name, tmp_path):
     first, again = (drawn(name).save(tmp_path / f"{i}" / name) for i in range(2))
@@ -62,7 +61,6 @@ def test_a_figure_that_is_drawn_again_has_the_same_bytes(name, tmp_path):
     assert first == again
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.filterwarnings("ignore:Data has no positive values")
 @pytest.mark.filterwarnings("ignore:Attempt to set non-positive")

@@ -1,6 +1,6 @@
 """Coverage and power of intervals and tests, over seeded samples.
 
-The error rates of the ledger's tests are in tests/unit/ledger/test_error_rates.py.
+benchmarks/error_rates.py simulates those of whole documents.
 
 A rate over k samples is off its probability p by chance: bounds are the binomial's of k and p that
 one seed in 1,000 lies beyond.

@@ -221,7 +221,6 @@ def test_the_loss_at_the_end_is_of_one_more_batch_in_evaluation_mode():
     assert learner.curve[-1]["val_loss"] == loss
 
 
-@pytest.mark.long
 def test_unit_l2_at_step_1500():
     """The notebook's protocol at its size, against a number of another implementation.
 

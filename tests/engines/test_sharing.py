@@ -78,36 +78,3 @@ def test_half_a_pull_trains_what_is_missing_alone(clone: Project, origin: Projec
     clone.snakemake("models")
     assert trained(clone) == [first.name, second.name]
     assert clone.digests("store") == origin.digests("store")
-
-
-def test_prune_keeps_what_a_configuration_asks_for(clone: Project):
-    (clone.root / "variants").mkdir()
-    before = entries(clone)
-    config = (clone.root / "config.yaml").read_text()
-    kept = {}
-    for seed, card in {"7": "card: {norm: dyt, budget: demo}\n", "8": ""}.items():
-        reseeded(clone, "1", seed)
-        with (clone.root / "config.yaml").open("a") as file:
-            file.write(card)
-        clone.snakemake("models")
-        kept[seed] = entries(clone) - before - set().union(*kept.values())
-        assert kept[seed]
-        (clone.root / "variants" / f"{seed}.yaml").write_text(
-            (clone.root / "config.yaml").read_text()
-        )
-        (clone.root / "config.yaml").write_text(config)
-    (clone.root / "variants/8.yaml").unlink()
-    prune = ("python", "scripts/prune.py", "--configs", "variants")
-    assert "would go" in clone.run(*prune, "--dry-run")
-    assert entries(clone) == before | kept["7"] | kept["8"]
-    said = clone.run(*prune)
-    assert entries(clone) == before | kept["7"]
-    assert f"{len(kept['8'])} removed" in said
-    assert clone.planned("models").keys() <= {"main_train", "models"}
-    trained_before = trained(clone)
-    clone.snakemake("models")
-    assert trained(clone) == trained_before
-    # a configuration that cannot be read removes nothing
-    (clone.root / "variants/bad.yaml").write_text("recall: 3\n")
-    assert "nothing is removed" in clone.run(*prune, ok=False)
-    assert entries(clone) == before | kept["7"]

@@ -5,7 +5,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from cases import TARGETS, edit_command, same
+from cases import TARGETS, clean, same, wait_for_checkpoints
+from engines import Engine
 from project import Project
 
 Damage = Callable[[bytes], bytes]
@@ -23,7 +24,12 @@ def damage(path: Path, how: str) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: Project):
+def test_all_checkpoints_and_those_of_other_runs(modelled: Project, tmp_path: Path):
+    half_made = clean(modelled, tmp_path)
+    engine = Engine(half_made, "snakemake", "--cores", "2", "main")
+    wait_for_checkpoints(engine, half_made, 2)
+    engine.kill(group=True)
+    half_made.snakemake("--unlock")
     folders = (half_made.root / "results/main/checkpoints").glob("*/*/")  # a job's, of its models
     first, second = [f for f in folders if len(list(f.glob("step-*.ckpt"))) > 1][:2]
     job = first.parent.name
@@ -60,16 +66,3 @@ def test_tables(modelled: Project, tmp_path: Path):
         for name in names:
             assert f"results/main/tables/{name} is damaged: it is made again" in said
         same(project, modelled)
-
-
-def test_lock_of_dvc(cloned: Project, tmp_path: Path):
-    project = cloned.copy(tmp_path / "project")
-    edit_command(project, "runs", "--cores 4 models", "--version")
-    (project.root / "store").mkdir()
-    (project.root / ".dvc/tmp").mkdir()
-    lock = project.root / ".dvc/tmp/rwlock"
-    lock.write_text("{")
-    said = project.run("dvc", "repro", "runs", ok=False)
-    assert "Unable to read RWLock-file '.dvc/tmp/rwlock'" in said
-    lock.unlink()
-    project.run("dvc", "repro", "runs")

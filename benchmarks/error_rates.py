@@ -1,6 +1,6 @@
 """How often chance alone gives a wrong verdict, by simulation with the ledger's own code.
 
-    python tests/unit/ledger/error_rates.py docs/error_rates.csv
+    python benchmarks/error_rates.py docs/error_rates.csv
 
 Every design draws many ledgers whose truth is known, where errors are likeliest, and counts those
 with a wrong verdict.

@@ -58,19 +58,6 @@ def test_full_disk_of_results(modelled: Project, tmp_path: Path):
         same(project, modelled)
 
 
-def test_full_disk_of_the_store(modelled: Project, tmp_path: Path):
-    project = clean(modelled, tmp_path)
-    with small_disk(project.root / "store") as disk:
-        filler = fill(disk)
-        said = project.snakemake("main", ok=False)
-        assert "No space left on device" in said
-        filler.unlink()
-        project.snakemake(*TARGETS)
-        timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
-        assert {path.read_text().split()[6] for path in timings} == {"0"}  # no step was repeated
-        same(project, modelled)
-
-
 @contextmanager
 def read_only(disk: Path) -> Iterator[None]:
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)

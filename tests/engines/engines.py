@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import ClassVar
 
 import psutil
 from project import Project
@@ -14,8 +13,6 @@ from project import Project
 
 class Engine:
     """``snakemake`` or ``dvc repro``, in a separate session."""
-
-    env: ClassVar[dict[str, str]] = {}  # for all engines, in addition to the project's
 
     def __init__(self, project: Project, *command: str) -> None:
         self.said = project.root / "said.txt"
@@ -25,7 +22,7 @@ class Engine:
             self.process = subprocess.Popen(
                 command,
                 cwd=project.root,
-                env=project.env | self.env,
+                env=project.env,
                 stdin=subprocess.DEVNULL,
                 stdout=f,
                 stderr=f,

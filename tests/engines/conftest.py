@@ -1,4 +1,4 @@
-"""A project whose paper is made, clones of it, and a local S3 server."""
+"""Projects with models, tables and a paper, which tests copy and clone, and an S3 server."""
 
 import os
 import socket
@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cases import TARGETS, checkpoint_every
 from project import ENGINES, IDENTITY, Project, fresh
+
+
+@pytest.fixture(scope="session")
+def modelled(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with models, tables and a figure, made undisturbed; tests use copies."""
+    project = fresh(tmp_path_factory.mktemp("modelled") / "project")
+    checkpoint_every(project, 5)
+    project.snakemake(*TARGETS)
+    return project
 
 
 @pytest.fixture(scope="session")
@@ -19,27 +29,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.run("git", "add", "--all")
     project.run("git", *IDENTITY, "commit", "--quiet", "--message", "made")
     return project
-
-
-@pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server that speaks S3."""
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    os.environ.update(keys | {"AWS_DEFAULT_REGION": "us-east-1"})
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("s3") / "log"
-    with log.open("w") as said:
-        command = [ENGINES / "moto_server", "-H", "127.0.0.1", "-p", str(port)]
-        server = subprocess.Popen(command, stdout=said, stderr=said)
-    try:
-        while not _answers(port):
-            assert server.poll() is None, log.read_text()
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +53,27 @@ def clone(origin: Project, remote: str, tmp_path: Path) -> Project:
     share(project, remote)
     project.run("dvc", "pull")
     return project
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that speaks S3."""
+    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    os.environ.update(keys | {"AWS_DEFAULT_REGION": "us-east-1"})
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with log.open("w") as said:
+        command = [ENGINES / "moto_server", "-H", "127.0.0.1", "-p", str(port)]
+        server = subprocess.Popen(command, stdout=said, stderr=said)
+    try:
+        while not _answers(port):
+            assert server.poll() is None, log.read_text()
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def _answers(port: int) -> bool:

@@ -1,10 +1,9 @@
-"""Shared by the tests of faults: a tally of kills, and interrupted projects."""
+"""Interrupted projects, and the comparison with one that was not."""
 
 import os
 import shutil
 import signal
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,14 +13,6 @@ from project import Project
 
 TARGETS = ("main", "results/paper/figures/loss.svg")  # of the undisturbed project
 MADE = ("store", "results/main/tables", "results/paper", "results/dataset")
-TALLY: dict[str, Counter[str]] = {}
-
-
-def count(name: str, injected: int, survived: bool) -> None:
-    """Add kills of a kind to the tally."""
-    tally = TALLY.setdefault(name, Counter())
-    tally["injected"] += injected
-    tally["survived" if survived else "lost"] += injected
 
 
 def clean(modelled: Project, at: Path) -> Project:
@@ -32,7 +23,8 @@ def clean(modelled: Project, at: Path) -> Project:
     return project
 
 
-def frequent_checkpoints(project: Project, steps: int) -> None:
+def checkpoint_every(project: Project, steps: int) -> None:
+    """Make the trainings of a project write checkpoints after this many steps."""
     outputs = project.root / "src/normscope/train/outputs.py"
     text = outputs.read_text()
     assert text.count("default=250") == 1

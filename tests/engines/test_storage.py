@@ -10,8 +10,6 @@ import pytest
 import yaml
 from project import ENGINES, Project, fresh
 
-pytestmark = pytest.mark.long
-
 LONG = "nanogpt-layernorm-pre-0.001-1"
 MODEL = tuple(
     f"results/main/models/{LONG}/{name}" for name in ("models.safetensors", "metrics.csv")

@@ -1,0 +1,106 @@
+"""SIGKILL at random moments changes no result, and no stored or checkpointed work is repeated."""
+
+import random
+import time
+from pathlib import Path
+
+import psutil
+import yaml
+from cases import TARGETS, checkpoint_every
+from engines import Engine, jobs, started, wait_until_quiet
+from project import Project, fresh
+
+from normscope.io.files import SUMS
+from normscope.io.store import KEY, keys, read_sums
+
+KILLS, PAUSE_S = 20, 1.0
+STEPS, EVERY = 90, 5  # of a training, and between its checkpoints
+COMMAND = ("snakemake", "--cores", "2", "--retries", "20", "--", *TARGETS)
+COMPARED = ("store", "results/main/models", "results/main/tables", "results/paper")
+
+
+def longer(root: Path) -> Project:
+    """A project with trainings that are long enough to be hit, and frequent checkpoints."""
+    project = fresh(root)
+    config = yaml.safe_load((project.root / "config.yaml").read_text())
+    config["training"] |= {"steps": STEPS}
+    (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    checkpoint_every(project, EVERY)
+    return project
+
+
+def entries(project: Project) -> dict[str, tuple[int, int]]:
+    """The inode and size of each file of the whole entries of the store."""
+    store, whole = project.root / "store", {}
+    for key in keys(store) if store.is_dir() else ():
+        files = {path.name[KEY:]: path.stat() for path in store.glob(f"{key}*")}
+        if SUMS in files and files.keys() == {SUMS, *read_sums(store / f"{key}{SUMS}")}:
+            whole |= {key + name: (s.st_ino, s.st_size) for name, s in files.items()}
+    return whole
+
+
+def checkpoints_of(project: Project, process: psutil.Process) -> Path | None:
+    """The folder of checkpoints of the training that a process runs."""
+    for lock in (project.root / "results/main/checkpoints").glob("*/lock"):
+        if lock.read_text() == str(process.pid):
+            return lock.parent
+    return None
+
+
+def test_twenty_kills(tmp_path: Path):
+    """Of trainings, other jobs, the engine alone, and the engine with its jobs."""
+    rng = random.Random(0)
+    project = longer(tmp_path / "project")
+    undisturbed = longer(tmp_path / "undisturbed")
+    undisturbed.snakemake(*TARGETS)
+    stored: dict[str, tuple[int, int]] = {}
+    reached: dict[Path, int] = {}  # the last checkpointed step of each killed training
+    killed = status = 0
+    while status or not killed:
+        engine, before = started(project, *COMMAND), killed
+        while engine.is_alive and killed < KILLS:
+            deadline = time.monotonic() + rng.uniform(1, 4) * PAUSE_S
+            while engine.is_alive and time.monotonic() < deadline:
+                if any(checkpoints_of(project, job) for job in jobs(project.root)):
+                    time.sleep(rng.uniform(0, PAUSE_S))
+                    break
+                time.sleep(0.05)
+            now = entries(project)
+            assert stored.items() <= now.items(), "a stored result was lost or made again"
+            stored = now
+            killed += kill_one(project, engine, reached, rng)
+        status, said = engine.end()
+        assert "Traceback" not in said, said
+        assert status == 0 or killed > before, f"failed without a kill:\n{said}"
+    wait_until_quiet(project.root)
+    assert killed == KILLS
+    for folder in COMPARED:
+        assert project.digests(folder) == undisturbed.digests(folder), folder
+    assert reached
+    for job in {folder.parent for folder in reached}:
+        timing = project.root / f"results/benchmarks/main_train/{job.name}.tsv"
+        done, parts = int(timing.read_text().split()[6]), list(job.glob("*x*"))
+        kept = sum(reached.get(part, 0) for part in parts)
+        assert done <= len(parts) * STEPS - kept, f"{job.name} repeated checkpointed steps"
+
+
+def kill_one(project: Project, engine: Engine, reached: dict[Path, int], rng: random.Random) -> int:
+    """Kill a job, rarely the engine; return how many kills that was."""
+    running = jobs(project.root)
+    target = rng.choices(("job", "engine", "group"), (6, 1, 1))[0]
+    hit = [rng.choice(running)] if running and target == "job" else running
+    folders = [checkpoints_of(project, job) for job in hit] if target != "engine" else []
+    if not engine.is_alive or (target == "job" and not running):
+        return 0
+    if target == "job":
+        try:
+            hit[0].kill()
+            psutil.wait_procs(hit)
+        except psutil.NoSuchProcess:  # it has just ended
+            return 0
+    else:
+        engine.kill(group=target == "group")
+    for path in (path for folder in folders if folder for path in folder.glob("*/step-*.ckpt")):
+        step = int(path.stem.removeprefix("step-"))
+        reached[path.parent] = max(reached.get(path.parent, 0), step)
+    return 1
