@@ -18,7 +18,7 @@ from normscope.config import Config, load
 from normscope.ledger.claim import Evidence
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
-from normscope.ledger.frozen import read_registry
+from normscope.ledger.frozen import Plan, read_frozen
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import record
 from normscope.nn.recipe import PLACEMENTS
@@ -119,9 +119,9 @@ def _claims(folder: Path) -> dict[str, dict[str, Any]]:
     }
     evidence = Evidence(tables, studies, config().level)
     settings = json.loads(result("claims.json").read_text())["settings"]
-    registry = read_registry(folder, digests_of(_document()), settings)
+    plan = Plan(digests_of(_document()), read_frozen(folder), settings)
     judged = judge(find_all(_document(), evidence), ALPHA)
-    return {one.claim.key: record(one, registry) for one in judged}
+    return {one.claim.key: record(one, plan) for one in judged}
 
 
 def pretty(text: str) -> str:
@@ -356,7 +356,7 @@ def _verdict(key: str) -> str:
     parts += [
         ("Why", claim["reason"]),
         *((term.capitalize(), said) for term, said in explanations(claim).items()),
-        ("Exploratory because", claim["exploratory_because"]),
+        ("Post hoc because", claim["post_hoc"]),
     ]
     lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)
     return (

@@ -17,7 +17,7 @@ from normscope.paper.statements import (
     assertions,
     counts,
     decided_by,
-    is_exploratory,
+    is_post_hoc,
     ledger_table,
 )
 from normscope.paper.table import Column, PageTable, Quantity
@@ -66,7 +66,7 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
         **{title: str(n) for title, n in counts(asserted).items()},
         **{title: by_unit(asserted, title) for title in ("confirmed", "refuted")},
         "off-label": by_verdict(asserted),
-        "exploratory": str(sum(map(is_exploratory, asserted))),
+        "post hoc": str(sum(map(is_post_hoc, asserted))),
     }
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
 

@@ -10,7 +10,7 @@ from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.files import write_text
-from normscope.ledger.frozen import read_registry
+from normscope.ledger.frozen import Plan, read_frozen
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
 from normscope.studies.verdicts import verdicts
@@ -25,9 +25,7 @@ class Flags(Strict):
     )
     results: Path = Field(description="directory with one folder per study")
     settings: str = Field(description="the digest of the configuration")
-    evidence: Path = Field(
-        description="directory with the frozen tests and the seeds of earlier runs"
-    )
+    evidence: Path = Field(description="directory of frozen.json")
     out: Path
 
 
@@ -36,8 +34,8 @@ def main() -> None:
     studies = flags.config.studies
     claims = load_checked(flags.claims, studies)
     folders = {name: flags.results / name / "tables" for name in studies}
-    registry = read_registry(flags.evidence, digests_of(claims), flags.settings)
-    content = verdicts(claims, studies, flags.config.level, folders, registry)
+    plan = Plan(digests_of(claims), read_frozen(flags.evidence), flags.settings)
+    content = verdicts(claims, studies, flags.config.level, folders, plan)
     write_text(flags.out, json.dumps(content, indent=2, allow_nan=False))  # readings in their order
 
 

@@ -24,15 +24,7 @@ from normscope.io.git import git
 from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.entry import load as load_claims
-from normscope.ledger.frozen import (
-    DECIDES,
-    FROZEN,
-    HISTORY,
-    Line,
-    read_frozen,
-    read_history,
-    read_registry,
-)
+from normscope.ledger.frozen import DECISIVE_PATHS, FROZEN, Plan, read_frozen
 from normscope.paper import figures
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
@@ -43,8 +35,6 @@ from normscope.studies.statements import digests_of, load_checked
 from normscope.studies.verdicts import verdicts
 
 CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
-DEVIATIONS = "deviations.md"
-KEPT = ("digest", "seeds", "verdict", "n", "p", "status", "result")  # of a statement, in HISTORY
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
 ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
@@ -115,26 +105,23 @@ def check_whole(config: Config, flags: Flags) -> None:
 def check_settings(config: Config, flags: Flags) -> None:
     """Check that the settings and the code are those that were frozen.
 
-    A file that had to be repaired during the run is named in ``DEVIATIONS``, with the reason, in a
-    section that names the frozen commit.
+    A file that had to be repaired during the run is named in the README of ``out``.
 
     Raises:
         Explained: They are not, or the freeze is not committed.
     """
-    path = flags.out / FROZEN
-    frozen = read_frozen(path)
+    frozen, path, readme = read_frozen(flags.out), flags.out / FROZEN, flags.out / "README.md"
+    assert frozen is not None, path
     if git("status", "--porcelain", "--", str(path)):
         raise Explained(f"commit {path} before the run: its commit tells when it was frozen")
     if frozen.settings.get(flags.name) != config.digest:
         raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
-    named, commit = flags.out / DEVIATIONS, frozen.commit[:8]
-    sections = named.read_text().split("\n## ") if named.is_file() else []
-    excused = " ".join(section for section in sections if f"`{commit}`" in section)
-    differ = git("diff", "--name-only", frozen.commit, "--", *DECIDES).splitlines()
+    excused = readme.read_text() if readme.is_file() else ""
+    differ = git("diff", "--name-only", frozen.commit, "--", *DECISIVE_PATHS).splitlines()
     if changed := "\n".join(file for file in differ if f"`{file}`" not in excused):
         raise Explained(
-            f"these files are not those that {path} froze: freeze again, or name them in {named} "
-            f"in a section that names `{commit}`, with what was repaired and why\n{changed}"
+            f"these files are not those that {path} froze: freeze again, or name them in {readme} "
+            f"with what was repaired and why\n{changed}"
         )
 
 
@@ -277,9 +264,9 @@ def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
 def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
     """Write the ledger that follows from the kept tables, and its figures."""
     claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), config.studies)
-    registry = read_registry(flags.out, digests_of(claims), config.digest)
+    plan = Plan(digests_of(claims), read_frozen(flags.out), config.digest)
     folders = {name: flags.out / name for name in config.studies}
-    content = verdicts(claims, config.studies, config.level, folders, registry)
+    content = verdicts(claims, config.studies, config.level, folders, plan)
     write_text(flags.out / CLAIMS, json.dumps(content, indent=2, allow_nan=False))
     look = json.dumps({**config.figures.model_dump(), "level": config.level})
     for name in sorted({*figures.OF_LEDGER}.intersection(shown.figures)):
@@ -288,24 +275,6 @@ def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
         command += ["--claims", str(flags.out / CLAIMS), "--out", str(out)]
         subprocess.run(command, check=True)
         out.with_suffix(".pdf").unlink()
-
-
-def append_history(out: Path) -> None:
-    """Append every verdict that is new, or has other seeds, numbers or status than its last line.
-
-    Not only those of the studies that ran alone: a statement may compare the data of several.
-    """
-    ledger = json.loads((out / CLAIMS).read_text())
-    path, commit = out / HISTORY, git("rev-parse", "HEAD")
-    last = {line.statement: line for line in read_history(path)}
-    with path.open("a") as file:
-        for claim in ledger["claims"]:
-            kept = {key: claim[key] for key in KEPT}
-            line = Line(statement=claim["key"], frozen=ledger["frozen"], commit=commit, **kept)
-            before = last.get(line.statement)
-            new = {"frozen": line.frozen, "commit": line.commit}
-            if before is None or before.model_copy(update=new) != line:
-                file.write(line.model_dump_json() + "\n")
 
 
 def main() -> None:
@@ -319,7 +288,6 @@ def main() -> None:
     shown = read_shown(flags.shown, config)
     if flags.judge:
         judge_again(config, flags, shown)
-        append_history(flags.out)
         return
     is_frozen = (flags.out / FROZEN).exists()
     if is_whole:
@@ -350,7 +318,6 @@ def main() -> None:
         judge_again(config, flags, shown)
     write_text(flags.out / "models.csv", every.to_csv(index=False))
     write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})
-    append_history(flags.out)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
     if unmeasured := sum(one["unmeasured_jobs"] for one in now):
         print(f"{unmeasured} jobs have no benchmark file; core-hours exclude them")

@@ -12,16 +12,7 @@ from normscope.config import Config, load
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
 from normscope.io.git import git
-from normscope.ledger.frozen import (
-    DECIDES,
-    FROZEN,
-    HISTORY,
-    SEEN,
-    Frozen,
-    Registry,
-    read_history,
-    read_seen,
-)
+from normscope.ledger.frozen import DECISIVE_PATHS, FROZEN, Frozen
 from normscope.pilot import read_project
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
@@ -38,33 +29,28 @@ class Flags(Strict):
     results: Path = Path("results")
 
 
-def check_untrained(configs: Iterable[Config], used: set[int], results: Path) -> None:
-    """Check that no model of a fresh seed exists: its test would not have been frozen before.
-
-    Args:
-        used: Seeds that earlier runs used, whose verdicts are exploratory anyway.
+def check_untrained(configs: Iterable[Config], results: Path) -> None:
+    """Check that no model exists whose test would not have been frozen before it was trained.
 
     Raises:
         Explained: There is such a model.
     """
     for name, study in (pair for config in configs for pair in config.studies.items()):
-        seeds = {seed for job in study.trainings().values() for seed in job.seeds} - used
+        seeds = {seed for job in study.trainings().values() for seed in job.seeds}
         for path in sorted((results / name / "models").glob("*/metrics.csv")):
             if trained := sorted(seeds.intersection(pd.read_csv(path)["seed"])):
                 raise Explained(
-                    f"{path.parent} was trained before the freeze, on seeds that are to be fresh: "
-                    f"{', '.join(map(str, trained))}; list them in {SEEN}, and choose others"
+                    f"{path.parent} was trained before the freeze, with the seeds "
+                    f"{', '.join(map(str, trained))}: choose seeds that no run has used"
                 )
 
 
 def main() -> None:
     flags = parse(Flags)
-    if changed := git("status", "--porcelain", "--", *DECIDES):
+    if changed := git("status", "--porcelain", "--", *DECISIVE_PATHS):
         raise Explained(f"what is frozen must be a commit: commit these files first\n{changed}")
     configs = {str(name): load(read_project(Path(), name)) for name in flags.names}
-    history, seen = flags.evidence / HISTORY, flags.evidence / SEEN
-    earlier = Registry({}, None, read_history(history), read_seen(seen)).used.keys()
-    check_untrained(configs.values(), set(earlier), flags.results)
+    check_untrained(configs.values(), flags.results)
     claims = load_checked(
         sorted(Path("data/claims").glob("*.yaml")), next(iter(configs.values())).studies
     )

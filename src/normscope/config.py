@@ -22,7 +22,7 @@ from pydantic import (
 from normscope.custom_arms import CustomArm
 from normscope.errors import LONGEST, Explained, explain, suggest
 from normscope.io.corpus import SHA256, Line, Origin, Source
-from normscope.io.names import CellName
+from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.schema import PositiveFloat, Strict
 from normscope.studies.card.grid import Card
@@ -93,7 +93,7 @@ class Studies(Main):
         default=0.95, description="confidence level of every interval, a whole percent"
     )
     pilot: Pilot = Pilot()
-    arms: dict[CellName, CustomArm] = Field(
+    arms: dict[Key, CustomArm] = Field(
         default={}, description="arms whose norms have code of their own, by name"
     )
     card: Card | None = Field(default=None, description="norms whose card is made")

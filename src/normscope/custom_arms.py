@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from normscope.errors import Explained
 from normscope.io.corpus import Line
 from normscope.io.files import write_bytes
-from normscope.io.names import CellName
+from normscope.io.names import Key
 from normscope.io.provenance import code_digest, source_digest
 from normscope.nn import arms
 from normscope.nn.recipe import Custom, Norm
@@ -105,7 +105,7 @@ def _slug(words: str) -> str:
     """A name of an arm from other words."""
     name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
     try:
-        return TypeAdapter(CellName).validate_python(name)
+        return TypeAdapter(Key).validate_python(name)
     except ValidationError:  # it begins with a digit, or would be read as a number
         return f"norm_{name}"
 

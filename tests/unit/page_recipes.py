@@ -139,7 +139,7 @@ def unasked(**changes: Any) -> dict[str, Any]:
         **{"key": "u", "document": "d", "where": "page 2", "primary": False, "contradicts": []},
         **{"statement": "Norms help giants.", "quote": "they do", "compared_with": "page 2"},
         **{"published_number": None, "published_verdict": "holds"},
-        **{"verdict": "unasked", "status": "", "cannot_be_asked": "A thousand GPUs."},
+        **{"verdict": "unasked", "cannot_be_asked": "A thousand GPUs."},
         **RELATED,
     } | changes
 
@@ -150,7 +150,7 @@ def claim(**changes: Any) -> dict[str, Any]:
         **{"key": "a", "study": "main", "document": "d", "where": "page 1", "primary": False},
         **{"statement": "Norms help.", "quantity": "difference", "figure": "loss"},
         **{"published_number": "1.5", "published_verdict": "holds", "verdict": "holds"},
-        **{"status": "confirmatory", "exploratory_because": "", "digest": "0", "contradicts": []},
+        **{"post_hoc": "", "digest": "0", "contradicts": []},
         **{"reach": [], "with_size": "", "changing": []},
         **RELATED,
         **{

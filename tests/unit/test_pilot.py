@@ -12,7 +12,6 @@ import yaml
 
 from normscope.config import load
 from normscope.errors import Explained
-from normscope.ledger.frozen import read_seen
 from normscope.pilot import filled, open_cells, read_project, with_pilot
 from normscope.studies.cells import Cell
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
@@ -212,7 +211,6 @@ def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_se
     assert trained == {" ".join(map(str, plan.seeds))}
     # the rates of depth were chosen on seeds of an earlier run, which no test uses either
     earlier = {int(seed) for row in rows if row.study == "depth" for seed in row.seeds.split()}
-    assert earlier <= {seed for one in read_seen(ROOT / "evidence/seen.yaml") for seed in one.seeds}
     for name in ("config.yaml", "config/paper.yaml"):
         models = load(read_project(ROOT, ROOT / name)).depth.models()
         assert models

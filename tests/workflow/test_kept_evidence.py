@@ -65,10 +65,6 @@ def test_a_study_alone_is_kept_and_the_ledger_is_judged_from_all_tables(
     script(made, "evidence", "recall", "--name", "config.yaml", "--out", copy)
     now, before = (json.loads((folder / "manifest.json").read_text()) for folder in (copy, kept))
     ledgers = [json.loads((folder / "claims.json").read_text()) for folder in (copy, kept)]
-    for ledger in ledgers:  # the copy has no freeze
-        assert ledger.pop("frozen") is None or ledger is ledgers[1]
-        for claim in ledger["claims"]:
-            del claim["exploratory_because"]
     assert ledgers[0] == ledgers[1]
     assert now["config"] == before["config"]
     assert now["studies"]["recall"] == before["studies"]["recall"]

@@ -1,6 +1,6 @@
 # reads:  results/<study>/tables/*.csv, data/claims/*.yaml, the captions in results/paper/figures/, the
 #         templates in workflow/report/, figures.yaml, finding.md and section.md of each study, and
-#         evidence/, with the frozen tests and the history of verdicts
+#         evidence/, with the frozen tests
 # writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
 #         summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex and
 #         example.tex; manifest.json; metrics.json and plots/ for DVC
@@ -20,9 +20,8 @@ DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
 KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
-# what was fixed before the evidence run, and the seeds of earlier runs: without frozen.json, every verdict
-# is exploratory
-FROZEN = [project(f"evidence/{name}") for name in frozen.REGISTRY]
+# the tests and settings that were fixed before the evidence run: without it, every verdict is post hoc
+FROZEN = [project(f"evidence/{frozen.FROZEN}")]
 
 
 rule claims:

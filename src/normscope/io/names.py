@@ -21,15 +21,3 @@ def survives_tables(name: str) -> str:
 
 
 Key = Annotated[str, Field(pattern=PATTERN, max_length=LONGEST), AfterValidator(survives_tables)]
-
-
-RESERVED = ("others", "greatest", "every")  # stand for values of cells
-
-
-def _is_not_reserved(name: str) -> str:
-    if name in RESERVED:
-        raise ValueError(f"{name!r} stands for several values in statements: choose another name")
-    return name
-
-
-CellName = Annotated[Key, AfterValidator(_is_not_reserved)]  # of an arm, a task or a protocol

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from normscope.io.names import CellName
+from normscope.io.names import Key
 
 DATASET = "dataset"  # the name of the default text, and its key in the configuration
 
-TextName = Annotated[CellName, Field(description=f"a key of texts, or {DATASET}, the default text")]
+TextName = Annotated[Key, Field(description=f"a key of texts, or {DATASET}, the default text")]
 
 
 def text_folder(dataset: str | Path, text: str) -> Path:

@@ -5,17 +5,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from normscope.errors import suggest
 from normscope.ledger import relations, sides
-from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
+from normscope.ledger.comparison import SEED, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.expression import columns_in, settled
 from normscope.ledger.reading import BY_T, DECISIVE, Reading
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
-
-OPEN = {  # the reserved words that a key of a contrast may have
-    "less": (OTHERS, GREATEST),
-    "over": (OTHERS, GREATEST),
-    "where": (EVERY,),
-}
 
 
 def problems(
@@ -143,23 +137,17 @@ def _in_grid(contrast: Contrast, vocabulary: Vocabulary) -> Faults:
     """
     grid = vocabulary.grids.get(contrast.table.partition(".")[2], ())
     settings = contrast.best.columns if contrast.best else []
-    apart = [contrast.replicates, *contrast.distinguished_by, *settings]
+    apart = [SEED, *contrast.distinguished_by, *settings]
     named = {*apart, *contrast.cells, *(contrast.other or {})}
     if not all(named - vocabulary.names.keys() <= row.keys() for row in grid):
         return
     needed = columns_in(contrast.measure)
     known = [row for row in grid if not any(_is_nan(row.get(name)) for name in needed)]
     for cells in contrast.sides:
-        keys = [*apart, *(column for column, given in cells.items() if given in WORDS)]
-        chosen = [
-            row
-            for cell in vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
-            for row in known
-            if agree(row, cell)
-        ]
+        chosen = [row for cell in vocabulary.cells(cells) for row in known if agree(row, cell)]
         first: dict[tuple, Cell] = {}
         for row in chosen:
-            twin = first.setdefault(tuple(row.get(key) for key in keys), row)
+            twin = first.setdefault(tuple(row.get(key) for key in apart), row)
             if twin is not row:
                 yield ".contrast.cells", contrast.ambiguity(twin, row)
                 return
@@ -173,8 +161,8 @@ def _in_words(
     reading: Reading, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
     named = {f".contrast.{place}": names for place, names in contrast.columns().items()}
-    if reading.test == "fact":  # tests every row alone
-        del named[".contrast.replicates"]
+    if reading.test != "fact":  # which tests every row alone
+        named[".contrast.table"] = [SEED]
     numbers = [column for column in columns if vocabulary.is_number(column)]
     for place, names in named.items():
         for name in names:
@@ -184,34 +172,21 @@ def _in_words(
             elif place.removeprefix(".contrast.") in contrast.numbers and name not in numbers:
                 yield place, f"{name} is text, and a number is needed; {suggest(name, numbers)}"
     for place, cells in contrast.all_cells().items():
-        words = OPEN.get(place.rpartition(".")[2], ())
-        for column, fault in _in_cells(cells, vocabulary, columns, words):
+        for column, fault in _in_cells(cells, vocabulary, columns):
             yield f".contrast.{place}.{column}", fault
 
 
-def _in_cells(
-    cells: Cells, vocabulary: Vocabulary, columns: Collection[str], words: Collection[str]
-) -> Faults:
+def _in_cells(cells: Cells, vocabulary: Vocabulary, columns: Collection[str]) -> Faults:
     for column, given in cells.items():
         names, values = vocabulary.names.get(column, {}), vocabulary.values.get(column)
         if column not in columns and not names:
             near = suggest(column, [*columns, *vocabulary.names])
             yield column, f"the table has no such column; {near}"
             continue
-        if given in WORDS and given in words:
-            if column not in columns:
-                yield column, f"{given!r} needs a column of the table; {suggest(column, columns)}"
-            elif given == GREATEST and not vocabulary.is_number(column):
-                yield column, f"{given!r} needs a column of numbers, and {column} is text"
-            continue
         is_listed = values is not None or column not in columns
         for value in given if isinstance(given, list) else [given]:
-            known = [*names, *(values or ()), *words]
-            if isinstance(given, list) and value in WORDS:
-                yield column, f"{value!r} stands for all values: give it alone, without a list"
-            elif value in WORDS and value not in words:
-                yield column, f"{value!r} cannot stand here: give a value of {column}"
-            elif is_listed and value not in known:
+            known = [*names, *(values or ())]
+            if is_listed and value not in known:
                 yield column, f"unknown value {value!r}; {suggest(value, known)}"
             elif not is_listed and (kind := _other_kind(value, vocabulary.is_number(column))):
                 yield column, f"{value!r} is {kind}"

@@ -6,16 +6,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from normscope.io.names import RESERVED
 from normscope.ledger.expression import Check, Measure, columns_in
 from normscope.ledger.vocabulary import Value
 from normscope.ledger.wording import check_fields
 from normscope.schema import Distinct, Some, Strict
 
 Column = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
+SEED = "seed"  # the column by which rows are paired and counted
 Columns = Annotated[list[Column], Distinct]
 Cells = dict[Column, Value | Annotated[list[Value], Some, Distinct]]
-OTHERS, GREATEST, EVERY = WORDS = RESERVED
 NUMBERS = dict.fromkeys(("first", "second", "effect", "interval", "n"), "–")  # of a sentence
 
 
@@ -49,7 +48,7 @@ class Need(Strict):
     where: Literal["both", "either"] | Cells = Field(
         default="both",
         description="both sides, either side, or other cells, given by what differs from `cells`; "
-        "each value is checked separately, and `every` stands for all values of a column",
+        "each value is checked separately",
     )
     why: Annotated[str, Some] = Field(description="words for a case that does not meet it")
 
@@ -59,9 +58,7 @@ class Contrast(Strict):
 
     In ``cells``, ``less`` and ``over`` a column has a value or a list of values. A name of the
     study (``protocol: corrected``) stands for the cells that the configuration gives it. ``less``
-    and ``over`` give what differs from ``cells``; a list there makes one case per value. Two
-    reserved words are allowed there: ``others``, all values but that of ``cells``, and
-    ``greatest``.
+    and ``over`` give what differs from ``cells``; a list there makes one case per value.
     """
 
     table: str = Field(
@@ -84,7 +81,6 @@ class Contrast(Strict):
         description="what differs from `cells` under the published protocol, which gets a separate "
         "verdict from its means",
     )
-    replicates: Column = Field(default="seed", description="what pairs rows and is counted")
     sentence: str | None = Field(
         default=None,
         description="a case in words, with the fields {first}, {second} (means), {effect}, "
@@ -114,7 +110,7 @@ class Contrast(Strict):
 
     @property
     def sides(self) -> list[Cells]:
-        """The cells of each side; reserved words and lists stand for several values.
+        """The cells of each side; lists stand for several values.
 
         With ``best``, settings are also chosen among the models of the published protocol.
         """
@@ -126,7 +122,7 @@ class Contrast(Strict):
     @property
     def partners(self) -> list[str]:
         """The columns that list several values on the second side, each of which is a case."""
-        return [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
+        return [k for k, v in (self.other or {}).items() if isinstance(v, list)]
 
     @property
     def distinguished_by(self) -> list[str]:
@@ -136,12 +132,11 @@ class Contrast(Strict):
     @property
     def numbers(self) -> list[str]:
         """The keys of ``columns`` whose columns must be numbers."""
-        return [key for key in self.columns() if key not in ("each", "replicates", "best.columns")]
+        return [key for key in self.columns() if key not in ("each", "best.columns")]
 
     def columns(self) -> dict[str, list[str]]:
         """The columns of the table that each key names, except those of cells."""
         keys = {"measure": columns_in(self.measure), "each": self.each}
-        keys["replicates"] = [self.replicates]
         if self.at:
             keys["at.column"] = [self.at.column]
         if self.best:
@@ -160,12 +155,12 @@ class Contrast(Strict):
 
     def ambiguity(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> str:
         """What to do about two rows of one seed that are on the same side."""
-        keys = itertools.takewhile(lambda column: column != self.replicates, first.keys())
+        keys = itertools.takewhile(lambda column: column != SEED, first.keys())
         differ = ", ".join(column for column in keys if str(first[column]) != str(second[column]))
         return (
-            f"{self.table}: {self.cells} are several rows of {self.replicates} "
-            f"{first[self.replicates]}, which differ in {differ or 'nothing that names a cell'}: "
-            "say which one in cells, or list the column in each"
+            f"{self.table}: {self.cells} are several rows of seed {first[SEED]}, which differ in "
+            f"{differ or 'nothing that names a cell'}: say which one in cells, or list the column "
+            "in each"
         )
 
     def all_cells(self) -> dict[str, Cells]:

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST = 200  # characters
+POWERS = range(2, 101)
+ROOT = 1000.0  # whose largest power is a float
 ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
 }
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
@@ -58,13 +61,17 @@ def _require_arithmetic(node: ast.expr, text: str) -> None:
             return
         case ast.UnaryOp(op=ast.USub()):
             _require_arithmetic(node.operand, text)
+        case ast.BinOp(op=ast.Pow()):
+            if not (isinstance(node.right, ast.Constant) and node.right.value in POWERS):
+                raise ValueError(f"{text!r}: a power is a whole number from 2 to {POWERS[-1]}")
+            _require_arithmetic(node.left, text)
         case ast.BinOp() if type(node.op) in ARITHMETIC:
             _require_arithmetic(node.left, text)
             _require_arithmetic(node.right, text)
             if isinstance(node.op, ast.Div) and _span(node.right, {}) == (0, 0):
                 raise ValueError(f"{text!r} divides by 0")
         case _:
-            raise ValueError(f"{text!r}: only columns, numbers, + - * / and brackets are read")
+            raise ValueError(f"{text!r}: only columns, numbers, + - * / ** and brackets are read")
 
 
 def _is_measure(text: str) -> str:
@@ -153,7 +160,11 @@ def _span(node: ast.expr, ranges: Mapping[str, Range]) -> Range:
             (a, b), (c, d) = _span(node.left, ranges), _span(node.right, ranges)
             if isinstance(node.op, ast.Div) and c <= 0 <= d:
                 return ANYTHING
+            if isinstance(node.op, ast.Pow) and (abs(a) > ROOT or abs(b) > ROOT):
+                return ANYTHING  # beyond it, a float overflows
             ends = [ARITHMETIC[type(node.op)](x, y) for x in (a, b) for y in (c, d)]
+            if isinstance(node.op, ast.Pow) and a < 0 < b:
+                ends.append(0.0)
             return ANYTHING if any(map(math.isnan, ends)) else (min(ends), max(ends))
     raise TypeError(f"{ast.dump(node)} is not arithmetic")
 

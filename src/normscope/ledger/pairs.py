@@ -13,7 +13,7 @@ import pandas as pd
 
 from normscope.errors import Explained
 from normscope.ledger.case import MIXTURE, SELECTION, too_few
-from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Cells, Contrast, Need
+from normscope.ledger.comparison import SEED, At, Cells, Contrast, Need
 from normscope.ledger.expression import holds, mean, measure
 from normscope.ledger.reading import Reading
 from normscope.ledger.vocabulary import Value, Vocabulary
@@ -87,15 +87,14 @@ class Pair:
         Raises:
             Explained: A side has several rows of one seed, so that its cells are not distinct.
         """
-        by = self.contrast.replicates
         for side in self.sides:
-            _require_distinct(self.contrast, side, [by])
+            _require_distinct(self.contrast, side, [SEED])
         first, *others = self.sides
         if not others:
             values = first[VALUE]
             known = np.isfinite(values) | (infinite & (values == math.inf))
             return values[known].tolist()
-        both = first.merge(others[0], on=by, suffixes=("", "_other"))
+        both = first.merge(others[0], on=SEED, suffixes=("", "_other"))
         both = both[np.isfinite(both[VALUE]) & np.isfinite(both[f"{VALUE}_other"])]
         return list(map(self._combine, both[VALUE], both[f"{VALUE}_other"]))
 
@@ -108,12 +107,11 @@ class Pair:
         return one / other if other > 0 else sys.float_info.max
 
     def compared(self) -> "Pair":
-        """The case with the rows of those replicates alone that all sides have."""
-        by = self.contrast.replicates
+        """The case with the rows of those seeds alone that all sides have."""
         if len(self.sides) == 1:
             return self
-        common = set.intersection(*(set(rows[by]) for rows in self.sides))
-        return replace(self, sides=[rows[rows[by].isin(common)] for rows in self.sides])
+        common = set.intersection(*(set(rows[SEED]) for rows in self.sides))
+        return replace(self, sides=[rows[rows[SEED].isin(common)] for rows in self.sides])
 
     def chosen(self) -> list[Mapping[str, int]]:
         """For each side, the chosen settings, and for how many seeds."""
@@ -172,7 +170,7 @@ def pairs(
     cells = c.cells | (changes or {})
     first = select(known, cells, vocabulary)
     needed = [_cells_of_need(need, cells, rows, vocabulary) for need in c.needs]
-    others = [({}, None)] if c.other is None else _other_sides(cells, c.other, rows, vocabulary)
+    others = [({}, None)] if c.other is None else _other_sides(cells, c.other)
     for differs, other in others:
         labels = [f"the pair with {vocabulary.label(*item)}" for item in differs.items()]
         sides = [first] if other is None else [first, select(known, other, vocabulary)]
@@ -209,9 +207,6 @@ def _split(
             picked = _common(c.at, parts)
             values[c.at.column] = picked
             parts = [rows[rows[c.at.column] == picked] for rows in parts]
-        for column, given in (c.other or {}).items():
-            if given == GREATEST:
-                parts[1] = _greatest(parts[1], column, parts[0])
         if c.best:
             parts = [_at_best(c, rows) for rows in parts]
         if not any(rows.empty for rows in parts) or not values:
@@ -222,13 +217,13 @@ def _split(
 def _at_best(c: Contrast, rows: pd.DataFrame) -> pd.DataFrame:
     """For each seed, the row of the setting that was chosen (``statistics.tuning``)."""
     assert c.best is not None
-    _require_distinct(c, rows, [c.replicates, *c.best.columns])
+    _require_distinct(c, rows, [SEED, *c.best.columns])
     return chosen(
         rows.assign(_by=measure(c.best.by, rows)),
         [],
         by="_by",
         setting=c.best.columns,
-        seed=c.replicates,
+        seed=SEED,
     )
 
 
@@ -238,14 +233,7 @@ def _cells_of_need(
     """The rows of the other cells that a need names, one value at a time, by their label."""
     if not isinstance(need.where, dict):
         return {}
-    every = select(rows, cells | need.where, vocabulary)
-
-    def listed(column: str, given: Value | list[Value]) -> list[Value]:
-        if given == EVERY:
-            return list(every[column].unique())
-        return given if isinstance(given, list) else [given]
-
-    values = [listed(column, given) for column, given in need.where.items()]
+    values = [given if isinstance(given, list) else [given] for given in need.where.values()]
     sides = {}
     for key in itertools.product(*values):
         where = dict(zip(need.where, key, strict=True))
@@ -270,10 +258,9 @@ def diverged(rows: pd.DataFrame) -> pd.Series:
 
 
 def select(rows: pd.DataFrame, cells: Mapping[str, Any], vocabulary: Vocabulary) -> pd.DataFrame:
-    """The rows of the cells, in the order of the cells. A reserved word leaves its column open."""
-    closed = {k: v for k, v in cells.items() if v not in (OTHERS, GREATEST, EVERY)}
+    """The rows of the cells, in the order of the cells."""
     parts = []
-    for cell in vocabulary.cells(closed):
+    for cell in vocabulary.cells(cells):
         is_in = pd.Series(True, index=rows.index)
         for column, value in cell.items():
             is_in &= rows[column] == value
@@ -282,24 +269,14 @@ def select(rows: pd.DataFrame, cells: Mapping[str, Any], vocabulary: Vocabulary)
     return chosen[~chosen.index.duplicated()]  # cells may overlap
 
 
-def _other_sides(
-    cells: Cells, changes: Cells, rows: pd.DataFrame, vocabulary: Vocabulary
-) -> Iterator[tuple[dict[str, Value], Cells]]:
+def _other_sides(cells: Cells, changes: Cells) -> Iterator[tuple[dict[str, Value], Cells]]:
     """The cells of the second side: one for each value that ``changes`` lists, with that value."""
     for column, given in changes.items():
-        if isinstance(given, list) or given == OTHERS:
-            values = given if isinstance(given, list) else _others(column, cells, rows, vocabulary)
-            for value in values:
+        if isinstance(given, list):
+            for value in given:
                 yield {column: value}, {**cells, **changes, column: value}
             return
     yield {}, {**cells, **changes}
-
-
-def _others(column: str, cells: Cells, rows: pd.DataFrame, vocabulary: Vocabulary) -> list[Value]:
-    """The values of a column in rows that agree with the cells in all other columns."""
-    excluded = [cell.get(column) for cell in vocabulary.cells({column: cells.get(column)})]
-    values = select(rows, {**cells, column: EVERY}, vocabulary)[column].unique()
-    return [value for value in values if value not in excluded]
 
 
 def _grouped(rows: pd.DataFrame, columns: Sequence[str]) -> dict[tuple, pd.DataFrame]:
@@ -315,9 +292,3 @@ def _common(at: At, sides: Sequence[pd.DataFrame]) -> Value | None:
     allowed = [v for v in values if at.at_least is None or v >= at.at_least]
     pick = max if at.pick == "greatest" else min
     return pick(allowed, default=None)
-
-
-def _greatest(rows: pd.DataFrame, column: str, other: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the greatest value of a column that the other side does not have."""
-    remaining = rows[~rows[column].isin(other[column])]
-    return remaining[remaining[column] == remaining[column].max()]

@@ -11,7 +11,6 @@ from normscope.ledger.wording import check_fields
 from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]
-UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
 BY_T = ("t", "equivalence")  # the tests of a mean by Student's t
 BEYOND = "the {centre} is estimated beyond the margin, and significantly beyond {bound:g}"
 # the keys that decide a verdict; the others are words
@@ -139,9 +138,9 @@ class Reading(Quoted):
             raise ValueError(
                 "contrast: a fact has only table, measure and cells: every row is tested"
             )
-        unit = "formula" if self.test == "fact" else UNITS.get(c.replicates, self.unit)
+        unit = "formula" if self.test == "fact" else "model"
         if self.unit != unit:
-            counted = "a fact" if self.test == "fact" else f"contrast.replicates: {c.replicates}"
+            counted = "a fact" if self.test == "fact" else "a contrast, whose rows are models"
             raise ValueError(f"unit: {self.unit} does not fit {counted}: give {unit}")
         return self
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from normscope.ledger.case import PLURALS, Case
-from normscope.ledger.claim import Finding
+from normscope.ledger.claim import Claim, Finding
 from normscope.ledger.disputes import disputes
 from normscope.ledger.entry import Claims, Unasked
-from normscope.ledger.frozen import Registry, digest_of_cases
+from normscope.ledger.frozen import Plan
 from normscope.ledger.judgement import Judgement
 from normscope.ledger.reach import reach_of
 from normscope.ledger.reading import Reading
@@ -17,36 +17,17 @@ NOT_ASKED = "not asked in this run"  # of a reading about models that the run do
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
 
-def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
+def record(judgement: Judgement, plan: Plan) -> dict[str, Any]:
     """A statement with its readings, tests and verdict, ready for JSON.
 
     The numbers of the statement are those of the case on which its verdict rests.
     """
     claim, by = judgement.claim, judgement.by
     entry = claim.entry
-    seeds = {name: _seeds(finding) for name, finding in claim.findings.items()}
-    known = [  # no data of a formula could exist before its test
-        name
-        for name, finding in claim.findings.items()
-        if _is_known(finding) and (seeds[name] or entry.readings[name].unit != "formula")
-    ]
-    every = sorted({seed for of_reading in seeds.values() for seed in of_reading})
-    is_formula = all(reading.unit == "formula" for reading in entry.readings.values())
-    whys = [registry.why_exploratory(claim.key, seeds[name]) for name in known]
-    why = next(filter(None, whys), "") if known else "it has no data"
     readings = {
         name: _reading(reading, claim.findings[name], is_asked=name in claim.asked)
         for name, reading in entry.readings.items()
     }
-    result = digest_of_cases(readings)
-    if is_formula and not every:
-        status, why = "deterministic", ""
-    elif registry.is_confirmed(claim.key, every, result):
-        status, why = "confirmatory", ""
-    else:
-        if registry.is_another(claim.key, every, result):
-            why = why or "the same test gave another result of these seeds before"
-        status = "exploratory" if why else "confirmatory"
     return {
         "key": claim.key,
         "document": claim.document,
@@ -58,11 +39,8 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
         "limits": entry.limits or "",
-        "status": status,
-        "exploratory_because": why,
-        "digest": registry.digests[claim.key],
-        "seeds": every,
-        "result": result,
+        "post_hoc": _why_post_hoc(claim, plan),
+        "digest": plan.digests[claim.key],
         **_reach(judgement),
         "reading": by.reading,
         "case": by.name,
@@ -78,13 +56,17 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     }
 
 
-def _seeds(finding: Finding) -> set[int]:
-    return {seed for case in finding.cases.values() for seed in case.seeds}
-
-
-def _is_known(finding: Finding) -> bool:
-    """Whether there are data on a reading, also if they cannot be tested."""
-    return any(case.n or case.seeds for case in finding.cases.values())
+def _why_post_hoc(claim: Claim, plan: Plan) -> str:
+    """Why a verdict is post hoc; empty without data, and for formulas, which no data precede."""
+    why = ""
+    for name, finding in claim.findings.items():
+        seeds = {seed for case in finding.cases.values() for seed in case.seeds}
+        is_formula = claim.entry.readings[name].unit == "formula" and not seeds
+        if is_formula or not any(case.n or case.seeds for case in finding.cases.values()):
+            continue
+        of_prompts = "" if seeds else "its data existed before its test"
+        why = why or plan.why_post_hoc(claim.key) or of_prompts
+    return why
 
 
 def _reach(judgement: Judgement) -> dict[str, Any]:
@@ -163,19 +145,18 @@ def _unasked(document: str, key: str, entry: Unasked) -> dict[str, Any]:
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
         "verdict": "unasked",
-        "status": "",
     }
 
 
 def ledger(
-    claims: Claims, judgements: Sequence[Judgement], level: float, registry: Registry
+    claims: Claims, judgements: Sequence[Judgement], level: float, plan: Plan
 ) -> dict[str, Any]:
     """The content of claims.json, in the order of the documents.
 
     Of two statements in a dispute each is listed under ``contradicts`` of the other one, and
     ``refined_by`` lists those that refine a statement.
     """
-    records = [record(j, registry) for j in judgements]
+    records = [record(j, plan) for j in judgements]
     unasked = [_unasked(d, k, e) for d, k, e in claims.every if isinstance(e, Unasked)]
     every = {key: entry for _, key, entry in claims.every}
     disputed_pairs = claims.disputes
@@ -186,8 +167,8 @@ def ledger(
         row["refined_by"] = [key for key, entry in every.items() if row["key"] in entry.refines]
     return {
         "level": level,
-        "settings": registry.settings,
-        "frozen": None if registry.frozen is None else registry.frozen.commit,
+        "settings": plan.settings,
+        "frozen": None if plan.frozen is None else plan.frozen.commit,
         "tests": sum(r["p"] is not None for r in records),
         "documents": {
             name: d.model_dump(exclude={"statements"}) for name, d in claims.documents.items()

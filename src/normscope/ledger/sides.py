@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from normscope.ledger import expression
-from normscope.ledger.comparison import GREATEST, OTHERS, WORDS, Cells, Contrast
+from normscope.ledger.comparison import SEED, Cells, Contrast
 from normscope.ledger.vocabulary import Cell, Vocabulary
 
 Faults = Iterator[tuple[str, str]]  # key of the contrast, and what is wrong
@@ -15,7 +15,7 @@ def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
 
     Cells without rows are allowed, because the configuration decides what a name stands for.
     """
-    yield from _in_replicates(c)
+    yield from _in_seeds(c)
     yield from _in_other(c, vocabulary)
     if c.as_published is not None and c.cells | c.as_published == c.cells:
         yield "as_published", "names nothing that differs from cells"
@@ -29,16 +29,11 @@ def span(c: Contrast, vocabulary: Vocabulary) -> expression.Range:
     return (low, high) if c.less is None else (low - high, high - low)
 
 
-def _closed(cells: Cells, vocabulary: Vocabulary) -> list[Cell]:
-    """The single cells. A reserved word leaves its column open."""
-    return vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
-
-
 def _words(cells: Cells) -> str:
     return ", ".join(f"{column}: {value}" for column, value in cells.items())
 
 
-def _in_replicates(c: Contrast) -> Faults:
+def _in_seeds(c: Contrast) -> Faults:
     """The column that pairs rows cannot also distinguish sides, cases or settings."""
     for place, columns in {
         "less": c.less or {},
@@ -47,8 +42,8 @@ def _in_replicates(c: Contrast) -> Faults:
         "at.column": [c.at.column] if c.at else [],
         "best.columns": c.best.columns if c.best else [],
     }.items():
-        if c.replicates in columns:
-            yield place, f"{c.replicates} pairs rows and is counted: name another column"
+        if SEED in columns:
+            yield place, f"{SEED} pairs rows and is counted: name another column"
 
 
 def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
@@ -56,11 +51,11 @@ def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
     if c.other is None:
         return
     place = "less" if c.over is None else "over"
-    first = _closed(c.cells, vocabulary)
+    first = vocabulary.cells(c.cells)
     for value in _partner_values(c):
         changes = c.other if value is None else {**c.other, c.partners[0]: value}
-        second = _closed({**c.cells, **changes}, vocabulary)
-        if first and not _differs_by_word(c) and _same(first, second):
+        second = vocabulary.cells({**c.cells, **changes})
+        if first and _same(first, second):
             yield (
                 place,
                 f"names nothing that differs from cells: {_words(changes) or 'it is empty'}",
@@ -75,13 +70,6 @@ def _partner_values(c: Contrast) -> list[Any]:
     """The values of the column that lists several on the second side; None if no column does."""
     given = (c.other or {})[c.partners[0]] if c.partners else None
     return given if isinstance(given, list) else [None]
-
-
-def _differs_by_word(c: Contrast) -> bool:
-    """Whether a reserved word makes the second side differ from the cells."""
-    other = c.other or {}
-    is_others = any(given == OTHERS for given in other.values())
-    return is_others or any(given == GREATEST and k in c.cells for k, given in other.items())
 
 
 def _same(first: list[Cell], second: list[Cell]) -> bool:

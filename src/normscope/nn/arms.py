@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass
 
 from normscope.errors import Explained, explain, suggest
 from normscope.io.corpus import one_line
-from normscope.io.names import CellName
+from normscope.io.names import Key
 from normscope.nn.recipe import Norm, Placement
 from normscope.schema import distinct
 
@@ -120,7 +120,7 @@ def _pointwise(function: Literal["tanh", "erf"], **factors) -> Factors:
     return {"statistic": "none", "elementwise": function, "gain": True, "bias": True, **factors}
 
 
-_NAME: TypeAdapter[str] = TypeAdapter(CellName)
+_NAME: TypeAdapter[str] = TypeAdapter(Key)
 
 
 def registry(*rows: Row, place: str = "ARMS of src/normscope/nn/arms.py") -> dict[str, Arm]:

@@ -13,7 +13,8 @@ from normscope.paper.statements import (
     every,
     explanations,
     has_data,
-    is_exploratory,
+    is_fact,
+    is_post_hoc,
     is_unasked,
     published,
     reach,
@@ -118,10 +119,10 @@ def measured(claim: Row) -> str:
         is_partly_known = any(map(has_data, readings.values()))
         return f"{said} ({claim['reading'].replace('_', ' ')})" if is_partly_known else said
     where = [place] if (place := decisive(claim)) else []
-    if claim["status"] != "deterministic":
+    if not is_fact(claim):
         where.append(units(claim))
-    if is_exploratory(claim):
-        where.append("exploratory")
+    if is_post_hoc(claim):
+        where.append("post hoc")
     places = f" ({', '.join(where)})" if where else ""
     return f"{claim['quantity']}: {estimate(claim)}{places}"
 
@@ -245,7 +246,7 @@ def _verdict_facts(claim: Row) -> list[Fact]:
         ["off-label", _off_label(claim)],
         ["reach", reach(claim)],
         ["why", claim["reason"]],
-        ["exploratory because", claim["exploratory_because"]],
+        ["post hoc because", claim["post_hoc"]],
         ["p-values", _p_values(claim)],
     ]
 

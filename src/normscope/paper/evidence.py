@@ -15,7 +15,7 @@ from normscope.paper.statements import (
     DECIDED,
     assertions,
     counts,
-    is_exploratory,
+    is_post_hoc,
     shown_verdict,
 )
 from normscope.paper.table import Column, PageTable, Row
@@ -57,11 +57,11 @@ def verdict_table(ledger: Mapping[str, Any], evidence: Evidence | None) -> PageT
         (
             name,
             *counts(assertions(run)).values(),
-            sum(map(is_exploratory, assertions(run))),
+            sum(map(is_post_hoc, assertions(run))),
         )
         for name, run in runs.items()
     )
-    titles = (*COUNTED, "exploratory")
+    titles = (*COUNTED, "post hoc")
     columns = (Column("verdicts of"), *(Column(title, INTEGER) for title in titles))
     return PageTable("This run and the evidence", columns, rows)
 

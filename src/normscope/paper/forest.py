@@ -12,7 +12,8 @@ from normscope.paper.position import FAR, Mark, places, scale_of
 from normscope.paper.statements import (
     document_name,
     is_asserted,
-    is_exploratory,
+    is_fact,
+    is_post_hoc,
 )
 from normscope.paper.table import Row
 
@@ -27,7 +28,7 @@ the case if the verdict depends; faint marks are the other cases of all readings
 bound and margin and in its own color. Green is for holds, red for fails, and gray for undecided.
 Diamonds (deterministic) and squares (no common scale) lie at the right if the statement holds, at
 the left if it fails, and at both sides if it depends; triangles lie beyond the axis. A star marks
-exploratory verdicts, and a dagger off-label ones."""
+post hoc verdicts, and a dagger off-label ones."""
 QUESTIONS = "Questions of this project"
 PAPER_MM = 192  # height of a page, less its caption
 ROW_MM = 3.6
@@ -109,7 +110,7 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
     _label(axis, y, claim["key"].replace("_", " "), size)
     color = COLORS.get(claim["verdict"], OTHER)  # of a mark, if the readings agree
     right = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": size}
-    verdict = claim["verdict"] + "†" * claim["off_label"] + "*" * is_exploratory(claim)
+    verdict = claim["verdict"] + "†" * claim["off_label"] + "*" * is_post_hoc(claim)
     axis.text(1.01, y, verdict, color=color, **right)
     scale = scale_of(claim["readings"][claim["reading"]])
     main = None
@@ -121,7 +122,7 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
         else:
             _draw(axis, mark, y, color=own, alpha=0.3, markersize=2.5, linewidth=0.8)
     if main is None or scale is None:
-        marker = "D" if claim["status"] == "deterministic" else "s"
+        marker = "D" if is_fact(claim) else "s"
         for side in SIDES.get(claim["verdict"], ()):
             axis.plot(side, y, marker=marker, color=color)
         return

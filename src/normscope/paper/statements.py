@@ -38,9 +38,14 @@ def has_data(reading: Row) -> bool:
     return any(case["n"] for case in reading["cases"].values())
 
 
-def is_exploratory(claim: Row) -> bool:
+def is_post_hoc(claim: Row) -> bool:
     """Whether the test of a statement with data was not fixed before these existed."""
-    return claim["status"] == "exploratory" and any(map(has_data, claim["readings"].values()))
+    return bool(claim.get("post_hoc")) and any(map(has_data, claim["readings"].values()))
+
+
+def is_fact(claim: Row) -> bool:
+    """Whether a formula or a counterexample decides a statement, without a test."""
+    return claim["n_unit"] == "facts"
 
 
 def is_unasked(claim: Row) -> bool:
@@ -59,7 +64,7 @@ def shown_verdict(claim: Row) -> str:
     """The verdict as pages show it: with all that limits it."""
     words = [f"{UNASKED} here" if is_unasked(claim) else claim["verdict"]]
     words += [OFF_LABEL] * claim["off_label"] + ["quote not compared"] * bool(claim["uncompared"])
-    return ", ".join(words) + " (exploratory)" * is_exploratory(claim)
+    return ", ".join(words) + " (post hoc)" * is_post_hoc(claim)
 
 
 def is_asserted(ledger: Mapping[str, Any], claim: Row) -> bool:
@@ -183,7 +188,7 @@ def ledger_numbers(ledger: Mapping[str, Any]) -> dict[str, Number]:
     claims = ledger["claims"]
     found = {f"claims {title}": count for title, count in counts(assertions(ledger)).items()}
     found |= {"claims": len(claims), "claims tests": ledger["tests"]}
-    found["claims exploratory"] = sum(map(is_exploratory, claims))
+    found["claims post hoc"] = sum(map(is_post_hoc, claims))
     return {name: Number(count, INTEGER) for name, count in found.items()}
 
 

@@ -13,8 +13,8 @@ from normscope.paper.statements import (
     document_name,
     every,
     is_asserted,
-    is_exploratory,
     is_negative,
+    is_post_hoc,
     is_unasked,
     outcome,
 )
@@ -38,7 +38,7 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     ``uncompared`` assertions; ``negative``, results of authors that are confirmed;
     ``documents`` of the assertions that were tested; ``questions`` of this project, and their
     ``answers`` by verdict; ``tested``, decided by a test; ``whole``, those that stand if Holm's
-    correction covers the whole ledger; ``facts``, decided deterministically; ``exploratory`` of
+    correction covers the whole ledger; ``facts``, decided deterministically; ``post_hoc`` of
     the decided; ``corrected``, over which the whole ledger's correction goes; ``families`` with
     tests, and the ``family`` error rate over them, at most, from those of each; None above 1.
     """
@@ -66,7 +66,7 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
         "whole": sum(claim["p_ledger"] < alpha for claim in tested),
         "facts": len(decided) - len(tested),
         "decided": len(decided),
-        "exploratory": sum(map(is_exploratory, decided)),
+        "post_hoc": sum(map(is_post_hoc, decided)),
         "corrected": len(ledger["claims"]) - (len(decided) - len(tested)),
         "families": len(families),
         "family": Number(family, PERCENT) if family < 1 else None,

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from normscope.io.names import CellName
+from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.ledger.vocabulary import Cell as Row
 from normscope.ledger.vocabulary import Extent
@@ -18,7 +18,7 @@ from normscope.studies.study import Grid, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 
-ProtocolName = Annotated[CellName, Field(description="a key of protocols")]
+ProtocolName = Annotated[Key, Field(description="a key of protocols")]
 
 
 class Protocol(Strict):

@@ -8,7 +8,7 @@ from normscope.io.tables import Tables
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Claim, Evidence, Finding
 from normscope.ledger.entry import Claims
-from normscope.ledger.frozen import Registry
+from normscope.ledger.frozen import Plan
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import ledger
 from normscope.statistics.levels import ALPHA
@@ -34,7 +34,7 @@ def verdicts(
     studies: Mapping[str, Study],
     level: float,
     folders: Mapping[str, Path],
-    registry: Registry,
+    plan: Plan,
 ) -> dict[str, Any]:
     """The content of claims.json.
 
@@ -44,7 +44,7 @@ def verdicts(
         level: The confidence level of intervals.
         folders: The folder with the tables of every study, by name. A statement that reads a table
             which is missing is undecided, and counts among the tests of its document.
-        registry: Which tells confirmatory verdicts.
+        plan: What was registered before the data existed.
     """
     import_tests(studies)
     tables = {name: Tables(folders[name], study.TABLES) for name, study in studies.items()}
@@ -62,4 +62,4 @@ def verdicts(
         or Claim(document, key, entry, dict.fromkeys(entry.readings, Finding({"": UNKEPT})))
         for document, key, entry in claims
     ]
-    return ledger(claims, judge(statements, ALPHA), level, registry)
+    return ledger(claims, judge(statements, ALPHA), level, plan)

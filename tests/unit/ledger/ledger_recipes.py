@@ -8,7 +8,7 @@ import yaml
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Claim, Finding
 from normscope.ledger.entry import Claims, Document, Entry, completed
-from normscope.ledger.frozen import Registry
+from normscope.ledger.frozen import Plan
 from normscope.ledger.reading import Reading
 
 RAW: dict[str, Any] = {
@@ -87,7 +87,7 @@ class Never(dict):
         return "0" * 16
 
 
-UNFROZEN = Registry(Never())
+UNFROZEN = Plan(Never())
 
 
 def text(**changes: Any) -> str:

@@ -84,11 +84,9 @@ def test_a_ratio_is_of_logarithms_and_0_where_its_first_is_not_positive():
 
 def test_a_list_makes_a_case_for_each_value_in_its_order():
     parts = runs("a", SIX), runs("b", [0.0] * 6), runs("c", [9.0] * 6)
-    for other in ({"arm": ["c", "b"]}, {"arm": "others"}):
-        finding = find_in(*parts, less=other)
-        reads = {name: case.answer() for name, case in finding.cases.items()}
-        assert reads == {"the pair with B": "holds", "the pair with C": "fails"}
-    assert next(iter(find_in(*parts, less={"arm": ["c", "b"]}).cases)) == "the pair with C"
+    finding = find_in(*parts, less={"arm": ["c", "b"]})
+    reads = {name: case.answer() for name, case in finding.cases.items()}
+    assert list(reads.items()) == [("the pair with C", "fails"), ("the pair with B", "holds")]
     missing = find_in(*parts[:1], less={"arm": ["b"]})
     assert missing.cases["the pair with B"].answer() == "no data"
 
@@ -110,15 +108,6 @@ def test_at_picks_a_value_that_both_sides_have():
     assert find_in(*parts, at=least | {"at_least": 9}).cases == {}
     lost = runs("a", [NAN] * 6, depth=16)  # rows without the measure are ignored
     assert list(find_in(*parts, lost, at=at).cases) == ["8 blocks"]
-
-
-def test_the_greatest_value_is_another_than_that_of_the_first_side():
-    parts = [runs("a", [float(r)] * 6, rate=r) for r in (0.0, 1.0, 2.0)]
-    cells = {"arm": "a", "rate": 0.0}
-    finding = find_in(*parts, cells=cells, less={"rate": "greatest"})
-    assert finding.cases[""].effect == -2
-    alone = find_in(*parts[:1], cells=cells, less={"rate": "greatest"})
-    assert alone.answer == "no data"
 
 
 def test_best_is_the_setting_of_least_mean_over_the_other_seeds():
@@ -148,7 +137,7 @@ def test_best_is_the_setting_of_least_mean_over_the_other_seeds():
         ("either", 0.0, 0.0, 1.0, "undecided: too bad"),
         ({"arm": "c"}, 0.0, 0.0, 1.0, "holds"),
         ({"arm": "c"}, 1.0, 1.0, 0.0, "undecided: C too bad"),
-        ({"arm": "every"}, 1.0, 0.0, 1.0, "undecided: B too bad"),
+        ({"arm": ["a", "b", "c"]}, 1.0, 0.0, 1.0, "undecided: B too bad"),
         ({"arm": ["a", "c"]}, 1.0, 0.0, 1.0, "holds"),
     ],
 )

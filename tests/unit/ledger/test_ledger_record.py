@@ -10,7 +10,7 @@ from normscope.io.files import write_json
 from normscope.ledger.case import MIXTURE, Case
 from normscope.ledger.claim import Claim, Finding
 from normscope.ledger.entry import Claims
-from normscope.ledger.frozen import Frozen, Registry, Seen
+from normscope.ledger.frozen import Frozen, Plan
 from normscope.ledger.judgement import judge
 from normscope.ledger.record import ledger, record
 
@@ -124,34 +124,30 @@ HELD, DATA = Case.known(True), "its data existed before its test"
 
 
 @pytest.mark.parametrize(
-    ("other", "cases", "status", "why"),
+    ("other", "cases", "why"),
     [
-        # a formula has no data, and leaves the status to the models
-        ({}, (HELD, two_sided(0.01, seeds=(1, 2))), "confirmatory", ""),
-        ({}, (HELD, two_sided(0.01, seeds=(1, 8))), "exploratory", "a pilot used its seeds 8"),
-        ({}, (HELD, two_sided(0.01)), "exploratory", DATA),
-        ({}, (HELD, Case.unknown("no data")), "exploratory", "it has no data"),
+        # a formula has no data, and leaves the mark to the models
+        ({}, (HELD, two_sided(0.01, seeds=(1, 2))), ""),
+        ({}, (HELD, two_sided(0.01)), DATA),
+        ({}, (HELD, Case.unknown("no data")), ""),
         # models that failed are data, which cannot be tested
-        ({}, (HELD, Case(open=MIXTURE, seeds=(1, 2))), "confirmatory", ""),
-        ({}, (HELD, Case(open=MIXTURE, seeds=(1, 8))), "exploratory", "a pilot used its seeds 8"),
-        ({"unit": "prompt"}, (HELD, two_sided(0.01, unit="prompt")), "exploratory", DATA),
-        # a fact about trained models has their seeds
-        ({}, (Case.known(True, seeds=(8,)), two_sided(0.01, seeds=(1,))), "exploratory", "seeds 8"),
-        (FORMULA, (HELD, HELD), "deterministic", ""),
-        (FORMULA, (HELD, Case.known(False, seeds=(1, 2))), "confirmatory", ""),
+        ({}, (HELD, Case(open=MIXTURE, seeds=(1, 2))), ""),
+        ({"unit": "prompt"}, (HELD, two_sided(0.01, unit="prompt")), DATA),
+        (FORMULA, (HELD, HELD), ""),
+        (FORMULA, (HELD, Case.known(False, seeds=(1, 2))), ""),
     ],
 )
-def test_a_formula_does_not_make_a_statement_about_models_exploratory(other, cases, status, why):
+def test_a_formula_does_not_make_a_statement_about_models_post_hoc(other, cases, why):
     digest, settings = "0" * 16, "1" * 64
     frozen = Frozen(commit="a" * 40, settings={"a.yaml": settings}, statements={"key": digest})
-    pilot = Seen(by="a pilot", seeds=[8])
-    registry = Registry({"key": digest}, frozen, seen=[pilot], settings=settings)
     findings = {name: Finding({"": case}) for name, case in zip("ab", cases, strict=True)}
     made = Claim("paper", "key", entry(readings={"a": FORMULA, "b": other}), findings)
     (judged,) = judge([made], ALPHA)
-    row = record(judged, registry)
-    assert (row["status"], why in row["exploratory_because"]) == (status, True)
-    assert bool(row["exploratory_because"]) == bool(why)
+    assert record(judged, Plan({"key": digest}, frozen, settings))["post_hoc"] == why
+    is_known = any(case.n or case.seeds for case in cases[1:])
+    is_model = other is not FORMULA or bool(cases[1].seeds)
+    unregistered = record(judged, UNFROZEN)["post_hoc"]
+    assert bool(unregistered) == (is_known and is_model)
 
 
 SIDES = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}, "less": {"arm": "b"}}

@@ -39,7 +39,7 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
         "stated": reading(cases=cases(deep=2, flat=1), **with_margin),
         "strict": reading(cases=cases(deep=3), direction="less"),
     }
-    one = claim(readings=readings, case="deep", verdict="depends", status="exploratory")
+    one = claim(readings=readings, case="deep", verdict="depends", post_hoc="its test was changed")
     one["off_label"] = True
     points, words = drawn(one)
     red = COLORS["fails"].lower()
@@ -54,7 +54,7 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
 @pytest.mark.parametrize(
     ("changes", "points"),
     [
-        ({"status": "deterministic", "verdict": "fails"}, [(-FAR, "D")]),
+        ({"n_unit": "facts", "verdict": "fails"}, [(-FAR, "D")]),
         ({"verdict": "holds"}, [(FAR, "s")]),
         ({"verdict": "depends"}, [(-FAR, "s"), (FAR, "s")]),
         ({"verdict": "undecided"}, []),

@@ -14,18 +14,18 @@ from normscope.paper.statements import ledger_numbers, ledger_table, outcome, ta
 from normscope.paper.table import Number
 from normscope.paper.tally import totals
 
-FACT = {"p": None, "p_holm": None, "p_ledger": None, "status": "deterministic"}
+FACT = {"p": None, "p_holm": None, "p_ledger": None, "n_unit": "facts"}
 NEGATIVE = {"published_verdict": "fails"}
 CLAIMS = [
     claim(key="a", p_ledger=0.04),
     claim(key="b", verdict="fails"),
     claim(key="c", verdict="fails", **NEGATIVE, **FACT),
-    claim(key="d", verdict="holds", **NEGATIVE, status="exploratory"),
+    claim(key="d", verdict="holds", **NEGATIVE, post_hoc="its test was changed"),
     claim(key="e", verdict="depends", p_ledger=0.051),
-    claim(key="f", verdict="undecided", status="exploratory", p_ledger=None),
+    claim(key="f", verdict="undecided", post_hoc="its test was changed", p_ledger=None),
     claim(key="g", document="questions", verdict="fails", p_ledger=0.001),
     claim(key="h", published_verdict="none", verdict="holds"),
-    claim(key="i", verdict="fails", **NEGATIVE, off_label=True, status="exploratory"),
+    claim(key="i", verdict="fails", **NEGATIVE, off_label=True, post_hoc="its test was changed"),
     claim(key="j", verdict="undecided", off_label=True),
     claim(key="k", uncompared=True),
     unasked(),
@@ -50,7 +50,7 @@ def test_what_is_off_label_or_cannot_be_asked_is_counted_apart_and_questions_are
 def test_the_error_rate_is_that_of_a_document_and_of_the_whole_ledger():
     """At 5%, a p of 0.051 does not stand; deterministic verdicts are in no family."""
     words = totals(ledger(*CLAIMS))
-    names = "assertions negative documents questions tested whole facts exploratory".split()
+    names = "assertions negative documents questions tested whole facts post_hoc".split()
     assert [words[name] for name in names] == [8, 1, 1, 2, 8, 2, 1, 2]
     assert words["answers"] == {"holds": 1, "fails": 1}
     assert words["off_label"] == {"confirmed": 1, "open": 1}
@@ -100,8 +100,8 @@ def test_a_verdict_has_its_limits_wherever_it_is_shown():
     rows = {
         "holds, off-label": claim(off_label=True, readings=every),
         "holds": claim(key="b", readings=some),
-        "fails, quote not compared (exploratory)": claim(
-            key="c", verdict="fails", uncompared=True, status="exploratory",
+        "fails, quote not compared (post hoc)": claim(
+            key="c", verdict="fails", uncompared=True, post_hoc="its test was changed",
             readings={"stated": reading(uncompared="it is lost")},
         ),
         "cannot be asked here": unasked(regime="giants"),
@@ -131,19 +131,19 @@ def test_words_that_quote_the_evidence_say_so_in_another_run(is_same, prefix):
     assert "in the evidence" not in str(cards(stated, traces(stated, "x")))
 
 
-def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
+def test_a_post_hoc_verdict_is_marked_wherever_it_is_shown():
     """In the ledger, on its card with the reason and in its finding, in counts and numbers."""
-    one = claim(status="exploratory", exploratory_because="its test was changed", verdict="fails")
+    one = claim(post_hoc="its test was changed", verdict="fails")
     stated = ledger(one, claim(key="b"))
     assert [row["verdict"] for row in shown(ledger_table(stated))] == [
-        "fails (exploratory)",
+        "fails (post hoc)",
         "holds",
     ]
     marked, other = cards(stated, traces(stated, "x"))
-    assert (marked["shown"], other["shown"]) == ("fails (exploratory)", "holds")
-    assert ["exploratory because", "its test was changed"] in marked["facts"]
-    assert marked["measured"] == "difference: 0.250 [0.125, 0.500] (6 seeds, exploratory)"
+    assert (marked["shown"], other["shown"]) == ("fails (post hoc)", "holds")
+    assert ["post hoc because", "its test was changed"] in marked["facts"]
+    assert marked["measured"] == "difference: 0.250 [0.125, 0.500] (6 seeds, post hoc)"
     assert other["measured"] == "difference: 0.250 [0.125, 0.500] (6 seeds)"
-    assert totals(stated)["exploratory"] == 1
-    assert kept_verdict(one, Evidence("x.yaml", False, stated)) == "fails (exploratory)"
-    assert ledger_numbers(stated)["claims exploratory"] == Number(1, INTEGER)
+    assert totals(stated)["post_hoc"] == 1
+    assert kept_verdict(one, Evidence("x.yaml", False, stated)) == "fails (post hoc)"
+    assert ledger_numbers(stated)["claims post hoc"] == Number(1, INTEGER)

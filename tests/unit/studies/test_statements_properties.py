@@ -21,7 +21,7 @@ from statements import CLAIMS, CONFIG, flat
 from normscope.errors import Explained
 from normscope.ledger.check import problems
 from normscope.ledger.claim import Evidence
-from normscope.ledger.comparison import WORDS, Contrast
+from normscope.ledger.comparison import Contrast
 from normscope.ledger.entry import Claims, Entry, Unasked, load
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.reading import Reading
@@ -34,7 +34,7 @@ COMPARED = [flat(entry) for entry in CLAIMS.entries.values() if entry.first.cont
 KEY = "edited"  # no function of a study tests it
 VALUES: list[Any] = [
     *("rmsnorm", "none", "pre", "recall", "published", "tuned", "", "yes", "within", "less", "log"),
-    *("equivalence", "primary", "any", "model", "formula", "depth.rates", "capped_loss", *WORDS),
+    *("equivalence", "primary", "any", "model", "formula", "depth.rates", "capped_loss"),
     *("{margin:g}", "{bound}", "{", "{first:d}", "accuracy >= 2", "loss - accuracy"),
     *(0, 1, -1, 6, 0.05, 0.9, 2.0, math.nan, math.inf, True, None),
     *([], {}, [1, 2], ["pre", "post"], {"arm": "rmsnorm"}, {"depth": "greatest"}),

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.io.names import CellName
+from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
@@ -33,7 +33,7 @@ from normscope.studies.study import Grid, Job, Settings, TransformerStudy, check
 from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
 
-ProtocolName = Annotated[CellName, Field(description="a key of jacobian.protocols")]
+ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set
 SET_BY_RUNS = (
     *("attention", "feedback", "norm_backward", "surrogates_in"),

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from normscope.io.names import CellName
+from normscope.io.names import Key
 from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
@@ -13,7 +13,7 @@ from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, TrainedStudy, vocabulary
 
-TaskName = Annotated[CellName, Field(description="a key of recall.tasks")]
+TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
 
 
 class PublishedArm(Strict):

@@ -9,7 +9,7 @@ from readings import finding, statement
 from statements import CLAIMS, evidence
 
 from normscope.ledger.entry import Claims
-from normscope.ledger.frozen import Registry
+from normscope.ledger.frozen import Plan
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import ledger
 from normscope.studies.statements import digests_of
@@ -46,7 +46,7 @@ def written(tables: dict[str, pd.DataFrame]) -> dict:
     }
     claims = Claims(of_main)
     judged = judge(find_all(claims, evidence(tables)), 0.05)
-    made = ledger(claims, judged, 0.95, Registry(digests_of(claims), None, []))
+    made = ledger(claims, judged, 0.95, Plan(digests_of(claims)))
     return json.loads(json.dumps(made, allow_nan=False))
 
 
