@@ -1,8 +1,6 @@
 """The configuration: what is allowed, and errors that name the key, the reason and the way out."""
 
 import copy
-import functools
-import operator
 from typing import Any
 
 import pytest
@@ -292,15 +290,3 @@ def test_the_hub_models_of_the_published_studies_can_be_measured():
     published = (ROOT / "data/reference_prompts.csv").read_text()
     names = {line.split(",")[1] for line in published.splitlines()[1:]}
     assert names <= {model["name"] for model in of_hub}
-
-
-@pytest.mark.parametrize(
-    ("word", "place"),
-    [("others", "recall.tasks"), ("greatest", "jacobian.protocols"), ("every", "protocols")],
-)
-def test_words_for_several_cells_cannot_be_names_of_tasks_and_protocols(place, word):
-    """``less: {task: others}`` would be all other tasks, and never the task of that name."""
-    known = functools.reduce(operator.getitem, place.split("."), MAIN)
-    value = next(iter(known.values()))
-    with pytest.raises(ConfigError, match=f"{word!r} stands for several values in statements"):
-        load(config(**{f"{place}.{word}": value}))

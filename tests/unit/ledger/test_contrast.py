@@ -13,7 +13,7 @@ from statements import SELECTION
 from normscope.errors import Explained
 from normscope.ledger.claim import Evidence, Finding
 from normscope.ledger.contrast import find
-from normscope.ledger.expression import columns_in, holds, measure
+from normscope.ledger.expression import columns_in, holds, measure, span
 from normscope.ledger.vocabulary import Vocabulary
 
 NAN = math.nan
@@ -244,6 +244,10 @@ def test_a_sentence_on_medians_has_the_medians_of_both_sides():
 def test_measures_are_arithmetic_of_columns():
     rows = pd.DataFrame({"a": [3.0, 0.0], "b": [4.0, 4.0], "c": [0.0, 2.0]}, index=[7, 7])
     assert measure("-a + (b - 1) * 2 / 3", rows).tolist() == [-1, 2]
+    assert measure("(a - 1) ** 3", rows).tolist() == ((rows["a"] - 1) ** 3).tolist()
+    assert span("a ** 2", {"a": (-2, 3)}) == (0, 9)
+    assert span("a ** 3", {"a": (-2, 3)}) == (-8, 27)
+    assert span("a ** 100", {"a": (0, 1e9)}) == (-math.inf, math.inf)
     assert measure("a / c", rows).tolist() == pytest.approx([NAN, 0], nan_ok=True)
     assert columns_in("a * b <= a + 1") == ["a", "b"]
     assert holds("a < b / 2", rows) is True  # 1.5 < 2

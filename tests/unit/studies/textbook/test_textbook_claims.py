@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from readings import finding, statement
+from readings import finding
 
 from normscope.studies.textbook import tutorial
 from normscope.studies.textbook.claims import COUNTS
@@ -31,12 +31,6 @@ def test_one_norm_of_one_model_refutes(key, reading, wrong):
     assert finding(key, reading, affine(**slightly, recovered=0.995)).answer == "holds"
     for measures in wrong:
         assert finding(key, reading, affine(**measures)).answer == "fails", measures
-
-
-def test_layernorm_is_standard_before_its_gain_and_not_after_it():
-    planted = affine(std_after=1.3)
-    answers = {n: f.answer for n, f in statement("standard", planted).findings.items()}
-    assert answers == {"output": "fails", "before_affine": "holds"}
 
 
 @pytest.mark.parametrize(
@@ -93,29 +87,3 @@ def test_the_measured_tables_decide_as_the_formulas_say(key, reading, answer, ef
     assert found.answer == answer
     if effect is not None:
         assert found.cases[""].effect == pytest.approx(effect, rel=0.1, abs=1e-9)
-
-
-BATCHES = {"protocol": "batch_1", "text": "dataset", "batch_size": 1, "placement": "pre"}
-
-
-@pytest.mark.parametrize(
-    ("loss", "failed", "excess", "answers"),
-    [
-        # BatchNorm learns as well, and loses more because it was better at the largest batch
-        (2.41, 0, 0.2, {"works": "holds", "loss": "fails", "increase": "holds"}),
-        (2.6, 0, 0.01, {"works": "holds", "loss": "holds", "increase": "fails"}),
-        # a comparison with models that learn nothing says nothing
-        (2.6, 1, 0.2, {"works": "fails", "loss": "undecided", "increase": "undecided"}),
-    ],
-)
-def test_batchnorm_at_batch_size_1_is_compared_with_layernorm(loss, failed, excess, answers):
-    rows = []
-    for seed in range(6):
-        layernorm = {"arm": "layernorm", "capped_loss": 2.4, "failed": failed, "excess": 0.0}
-        other = loss + 0.001 * seed, excess + 0.001 * seed
-        batchnorm = {"arm": "batchnorm", "failed": 0}
-        batchnorm |= dict(zip(("capped_loss", "excess"), other, strict=True))
-        rows += [BATCHES | {"seed": seed} | row for row in (layernorm, batchnorm)]
-    planted = {"main.batches": pd.DataFrame(rows)}
-    found = {name: finding("batch_size", name, planted).answer for name in answers}
-    assert {name: answer.partition(":")[0] for name, answer in found.items()} == answers
