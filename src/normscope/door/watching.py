@@ -13,7 +13,13 @@ from torch import Tensor, nn
 
 from normscope.door.arguments import public
 from normscope.errors import Explained
-from normscope.measure.decomposition import Standardized, decompose, gradient_at_z, standardize
+from normscope.measure.decomposition import (
+    Standardized,
+    decompose,
+    energies,
+    gradient_at_z,
+    standardize,
+)
 from normscope.measure.recognized import first_tensor, is_transformed, norms, recognized
 from normscope.nn.norms import TokenNorm
 
@@ -93,7 +99,9 @@ class Watched:
             dy = dy.detach().reshape(x.shape).to("cpu", torch.float64)
             if not dy.isfinite().all():
                 raise Explained(NOT_FINITE)
-            self._passes[name].append(_Pass(gradient_at_z(layer, dy), standardize(layer, x)))
+            g, d = gradient_at_z(layer, dy), x.shape[-1]
+            at = standardize(layer, x.reshape(-1, d))
+            self._passes[name].append(_Pass(g.reshape(-1, d), at))
 
     @contextmanager
     def _noting_problems(self, name: str) -> Iterator[None]:
@@ -110,45 +118,51 @@ class Watched:
     def table(self) -> pd.DataFrame:
         """Tabulate the norms that a gradient has passed, one row each, in the model's order.
 
-        Columns: norm (its name), kind (its class), center, d, tokens, and those of
-        ``normscope.measure.decomposition.decompose``. ``r_mean`` is the share of the gradient's
-        energy that centering removes, ``r_radial`` the share that scaling removes, and
-        ``r_tangent`` the share that passes: means over tokens, which add up to 1. With
-        ``_of_batch`` tokens are weighted by their energy. ``cos_center_scale``, ``cos_projected``
-        and ``cos_straight_through`` are cosines of the exact gradient with that of a backward pass
-        that leaves out the radial term, the division by sigma, or both and the centering;
-        ``error_*`` are their relative distances from it. A value is missing where it is undefined,
-        such as a share of a gradient that is zero.
+        Columns: norm (its name), kind (its class), center, d, tokens, those of
+        ``normscope.measure.decomposition.decompose``, and problem (why a norm cannot be measured,
+        such as a gradient that is not finite; its other numbers are then missing). ``r_mean`` is
+        the share of the gradient's energy ``||g||^2`` that centering removes, ``r_radial`` the
+        share that scaling removes, and ``r_tangent`` the share that passes, that of ``sigma *
+        dL/dx``: means over tokens, which add up to 1. With ``_of_batch`` tokens are weighted by
+        their energy. ``cos_center_scale``, ``cos_projected`` and ``cos_straight_through`` are
+        cosines of the exact gradient with that of a backward pass that leaves out the radial term,
+        the division by sigma, or both and the centering; ``error_*`` are their relative distances
+        from it. A value is missing where it is undefined, such as a share of a gradient that is
+        zero.
 
         Raises:
-            Explained: no gradient has passed a norm, or a norm cannot be measured: the message
-                names the first such norm and its reason, such as a gradient that is not finite.
+            Explained: no gradient has passed a norm, or none of the norms can be measured: the
+                message names the first such norm and its reason.
         """
-        if self._problems:
+        names = [n for n in self._layers if self._passes[n] or n in self._problems]
+        if not names:
+            raise Explained(NO_GRADIENT)
+        if len(names) == len(self._problems):
             (name, reason), *more = self._problems.items()
             others = f" and {len(more)} other norms" if more else ""
             raise Explained(f"cannot measure {name or 'the model itself'}{others}: {reason}")
-        rows = [self._row(name, passes) for name, passes in self._passes.items() if passes]
-        if not rows:
-            raise Explained(NO_GRADIENT)
-        return pd.DataFrame(rows)
+        table = pd.DataFrame([self._row(name) for name in names])
+        return table[[*table.columns.drop("problem"), "problem"]]
 
-    def _row(self, name: str, passes: list[_Pass]) -> dict[str, Any]:
+    def _row(self, name: str) -> dict[str, Any]:
         """The row of one norm, over the tokens of all its passes."""
+        head = {"norm": name, "kind": type(self._layers[name]).__name__, "problem": None}
+        if name in self._problems:
+            return head | {"problem": self._problems[name]}
+        passes = self._passes[name]
         g, z, sigma = (
             torch.cat(parts)
             for parts in zip(*((p.g, p.at.z, p.at.sigma) for p in passes), strict=True)
         )
         at = Standardized(z, sigma, passes[0].at.center)
-        head = {"norm": name, "kind": type(self._layers[name]).__name__}
         head |= {"center": at.center, "d": g.shape[1], "tokens": len(g)}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "std")  # one token has no deviation: it is missing
-            return head | decompose(g, at)
+            return head | decompose(g, at, energies)
 
 
 def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm, Tensor]:
-    """The norm that a module computes, and a copy of its input, (tokens, d) in float64.
+    """The norm that a module computes, and a copy of its input, (..., d) in float64.
 
     Raises:
         Explained: the module is not a norm of its input, or has another backward pass.
@@ -167,7 +181,7 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm
     x = x.detach()
     layer = recognized(module, x, output.detach())
     # a copy, as later layers may change the input in place
-    return layer, x.reshape(-1, x.shape[-1]).to("cpu", torch.float64, copy=True)
+    return layer, x.to("cpu", torch.float64, copy=True)
 
 
 @public
@@ -180,9 +194,10 @@ def watch(model: nn.Module) -> Watched:
         dL/dx = (g - <g> - z <g z>) / sigma
 
     and an RMSNorm the same without ``<g>``, with ``z = x / sigma``: centering removes the part of g
-    along 1, and scaling the part along z. The numbers are those of this exact backward pass of the
-    norm that a module computes, also where a class of yours defines another backward pass. A layer
-    of the registry whose ``norm_backward`` is not ``exact`` is an error of ``table``. ::
+    along 1, and scaling the part along z, or less of it where eps is not small compared with the
+    mean square of ``x - <x>``, as ``<z^2>`` is then below 1. The numbers are those of this exact
+    backward pass of the norm that a module computes, also where a class of yours defines another
+    backward pass. A layer of the registry whose ``norm_backward`` is not ``exact`` is a problem. ::
 
         with normscope.watch(model) as norms:
             loss = criterion(model(inputs), targets)
@@ -191,14 +206,15 @@ def watch(model: nn.Module) -> Watched:
 
     The tokens of all passes of the body are kept in float64 on the CPU, so run one or a few of
     them. Watching changes neither the model nor its gradients nor its random numbers, and never
-    raises in the body: ``table`` reports what could not be measured. A copy of each norm that is
-    not one of torch's classes runs on random tokens too, to find out what it computes. A compiled
+    raises in the body: ``table`` reports what could not be measured. What a norm computes, such as
+    its eps, is found by running a copy of it on random tokens. A compiled
     model runs uncompiled in the body, and is not recompiled afterwards.
 
     Args:
-        model: any module. Its norms are ``torch.nn.LayerNorm``, ``torch.nn.RMSNorm``, and modules
-            whose class name ends with LayerNorm or RMSNorm, as in transformers. Where a norm takes
-            or returns several tensors, the first one is measured.
+        model: any module. Its norms are modules whose class name ends with LayerNorm or RMSNorm,
+            as in torch and in transformers, and modules with at most two vectors as parameters that
+            compute a norm of each token. Where a norm takes or returns several tensors, the first
+            one is measured.
 
     Returns:
         Watched: the passes, to be used in ``with``; call its method ``table`` after the backward

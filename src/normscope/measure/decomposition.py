@@ -10,7 +10,8 @@ without the term ``<g>`` if not centered. It removes two directions of g, that o
 Their shares of ``||g||^2`` are ``r_mean`` and ``r_radial``; ``r_tangent`` is the rest. The three
 add up to 1 in every token. A g without preferred direction has ``r_mean = r_radial = 1/d``.
 
-eps keeps ``<z^2>`` at ``1 - leak``, ``leak = eps / sigma^2``: that much of the radial part passes.
+eps keeps ``<z^2>`` at ``1 - leak``, ``leak = eps / sigma^2``: that much of the radial part passes,
+so that scaling removes ``(1 - leak^2) r_radial`` of the energy (see ``energies``).
 With ``t = r_tangent``, ``s = r_radial`` and ``m = r_mean``, token by token:
 
     cos(straight_through, exact) = (t + leak s) / sqrt(t + leak^2 s)
@@ -20,6 +21,7 @@ which is ``sqrt(1 - m - s)`` and ``sqrt((1 - m - s) / (1 - m))`` where eps is ne
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -30,6 +32,7 @@ from normscope.measure.names import SHARES, SURROGATES
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
 
+Parts = Callable[[Tensor, "Standardized"], tuple[Tensor, Tensor, Tensor, Tensor]]
 FLOOR = 1e-12  # |g|^2 of a token over the batch's mean; below it a token has no direction
 PUBLISHED_EPS, PUBLISHED_FLOOR = 1e-5, 1e-12  # written into the published script
 
@@ -97,7 +100,17 @@ def shares(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]
     return total, parts[0], parts[1], parts[2]
 
 
-def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
+def energies(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """``||g||^2``, and what of it centering removes, scaling removes, and passes, ``(tokens,)``.
+
+    Where eps is negligible they are the mean, radial and tangent parts of ``shares``.
+    """
+    total, mean, radial, tangent = shares(g, at)
+    leaked = (1 - at.z.square().mean(-1)).square() * radial
+    return total, mean, radial - leaked, tangent + leaked
+
+
+def decompose(g: Tensor, at: Standardized, parts_of: Parts = shares) -> dict[str, float]:
     """Shares, sigma, and a comparison of each surrogate with the exact pass, over tokens.
 
     ``r_mean``, ``r_radial``, ``r_tangent`` are means over tokens of a token's share; with suffix
@@ -110,8 +123,9 @@ def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
     Args:
         g: gradient at z, (tokens, d).
         at: the tokens to which g belongs.
+        parts_of: ``shares``, or ``energies`` for the shares of what is removed and what passes.
     """
-    total, *parts = shares(g, at)
+    total, *parts = parts_of(g, at)
     exact = backward("exact", g, at)
     has_direction = (total > FLOOR * total.mean()) & exact.any(-1)
     row: dict[str, float] = {}

@@ -1,8 +1,7 @@
 """Recognize the norms of torch, of transformers and of users by what they compute."""
 
 import copy
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -12,34 +11,50 @@ from normscope.measure.decomposition import gradient_at_z, standardize
 from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Norm
 
-KINDS = ("LayerNorm", "RMSNorm")  # endings of the class names of norms
-EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps")  # names of the attribute eps
-TORCH = (nn.LayerNorm, nn.RMSNorm)  # classes whose formulas are known
-PROBED = 16  # tokens on which other classes are tried
+KINDS = ("LayerNorm", "RMSNorm")  # endings of class names that only norms have
+TOKENS = 16  # random ones, by which gain and bias are fitted
+LARGE = 1e15  # their size: no eps matters, and float32 holds the square
+SIZES = 10.0 ** torch.arange(-15, 15.5, 0.5, dtype=torch.float64)  # of a token that shows eps
+ROUNDING = 1e-5  # of a fitted gain or bias, relative to the largest output
 TOLERANCE = 2.5  # of errors, relative to the output's length, in units of the type's eps
-EXACT = 1e-4  # the same in finer types; a variance over d - 1 instead of d is off by 1 / 2d
+EXACT = 1e-4  # the same in finer types
 
 
 def norms(model: nn.Module) -> dict[str, nn.Module]:
-    """The LayerNorms and RMSNorms of a model by name, in the model's order.
+    """The norms of tokens in a model by name, in the model's order.
 
     Raises:
         Explained: it has none.
     """
     named = {name: m for name, m in model.named_modules() if is_norm(m)}
     if not named:
-        kinds = sorted({type(m).__name__ for m in model.modules() if "norm" in _kind(m).lower()})
+        kinds = sorted({_kind(m) for m in model.modules() if "norm" in _kind(m).lower()})
         raise Explained(
-            f"{_kind(model)} has no module whose class name ends with LayerNorm or RMSNorm: give a "
-            f"model that has one; other norms in it: {', '.join(kinds) or 'none'}"
+            f"{_kind(model)} has no LayerNorm, no RMSNorm and no other module that normalizes each "
+            f"token: give a model that has one; other norms in it: {', '.join(kinds) or 'none'}"
         )
     return named
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Whether the class name says that a module is a norm; wrappers of a norm are excluded."""
-    is_leaf = next(module.children(), None) is None
-    return is_leaf and (isinstance(module, TokenNorm) or _kind(module).endswith(KINDS))
+    """Whether a module is a norm of tokens by its class name or, without children, by running it.
+
+    A wrapper of a norm is none. Only modules with at most two tensors, of one dimension, run.
+    """
+    inside = list(module.modules())[1:]
+    if isinstance(module, TokenNorm) or _kind(module).endswith(KINDS):
+        return not any(_kind(m).endswith(KINDS) for m in inside)
+    tensors = _tensors(module)
+    if inside or type(module).__module__.startswith("torch.") or len(tensors) > 2:
+        return False
+    like = max(tensors, key=Tensor.numel, default=torch.ones(TOKENS))
+    if like.dim() != 1 or like.is_meta or not like.is_floating_point():
+        return False
+    try:
+        _fit(module, like[None, None])
+    except Explained:
+        return False
+    return True
 
 
 def _kind(module: nn.Module) -> str:
@@ -64,15 +79,21 @@ def is_transformed(t: Tensor) -> bool:
     return False
 
 
-def run(module: nn.Module, x: Tensor) -> Tensor:
+def run(module: nn.Module, x: Tensor, *, cast: bool = False) -> Tensor:
     """Run a copy of a module, without its hooks; random number generators keep their state.
+
+    Args:
+        module: any module.
+        x: its input.
+        cast: whether the copy has the type of x.
 
     Raises:
         Explained: the module fails on x, or its output does not have the shape of x.
     """
     try:
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
-            y = first_tensor(copy.deepcopy(module).forward(x.clone()))
+            made = copy.deepcopy(module)
+            y = first_tensor((made.to(x.dtype) if cast else made).forward(x.clone()))
     except Exception as e:  # of any kind, as the layer is a user's
         reason = " ".join(str(e).split())
         raise Explained(
@@ -84,18 +105,21 @@ def run(module: nn.Module, x: Tensor) -> Tensor:
     return y
 
 
+@torch.no_grad()
 def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     """Find the norm of the registry, in float64, that computes what a module computes.
 
-    Some classes center and some do not, and some store the gain as ``1 + weight``. x may not tell,
-    as where its mean is 0. So a copy of any module that is not one of torch's runs on random tokens
-    of the size of x, and the norm that comes closest to its output is chosen. This norm must turn
-    the random tokens, and x, into what the module makes of them.
+    A copy of the module runs, in the type of x but at least in float32. Random tokens, so large
+    that eps does not matter, show whether it centers, its gain and its bias; one token of many
+    sizes shows eps. The norm that is found must turn x into y.
 
     Args:
         module: a norm of torch, of transformers or of a user.
         x: its input, (..., d).
         y: its output for this input, (..., d).
+
+    Returns:
+        TokenNorm: its gain and bias are (d,), or (heads, d) if each head has its own.
 
     Raises:
         Explained: it is not such a norm, or x or y is not finite.
@@ -108,8 +132,6 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
             f"{kind} turns {x.dtype} of shape {(*x.shape,)} into {y.dtype} of shape {(*y.shape,)}: "
             "a norm keeps the shape of a floating-point input"
         )
-    if len(getattr(module, "normalized_shape", x.shape[-1:])) > 1:
-        raise Explained(f"{kind} takes its mean over several dimensions: give a norm of the last")
     if not x.isfinite().all():
         raise Explained(
             f"the input of {kind} is not finite: find the first layer before it whose output has "
@@ -120,76 +142,160 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
             f"the output of {kind} is not finite: its parameters have NaN or infinity, or x is too "
             "large for it"
         )
-    pairs = [(x, y)]
-    if type(module) not in TORCH:
-        probe = _random_tokens(x)
-        pairs.append((probe, run(module, probe)))
-    best = min(_candidates(module, x), key=lambda norm: _error(norm, *pairs[-1]))
-    if any(_error(best, *pair) > _tolerance(best, *pair) for pair in pairs):
+    norm, wide = _fit(module, x), x.to(_wide(x.dtype))
+    if _explains(norm, x, y):
+        return norm
+    if not _explains(norm, wide, run(module, wide, cast=True)):
+        reason = "is not sqrt(mean(u^2) + eps) for tokens as small as here: put eps into the root"
+        raise Explained(f"sigma of {kind} {reason}, or give a larger input")
+    if _explains(norm, x, run(module, x)):
         raise Explained(
-            f"{kind} does not compute a norm of each token, gain * x / sigma + bias of x or of "
-            "x - mean(x), or its input overflows: give a module without it, or a smaller input"
+            f"the output of {kind} depends on more than its first input: give a module without it"
         )
-    return best
+    raise Explained(f"{kind} overflows or loses digits in {x.dtype}: convert it to torch.float32")
 
 
-def _random_tokens(x: Tensor) -> Tensor:
-    """Tokens with a mean, about as large as those of x: (..., tokens, d), as many dimensions."""
-    size = float(x.double().square().mean().sqrt()) if x.numel() else 1.0
-    values = torch.randn(PROBED, x.shape[-1], generator=torch.Generator().manual_seed(0)) + 1
-    shape = [1] * (x.dim() - 2) + list(values.shape)
-    return ((size or 1.0) * values).reshape(shape).to(x)
+def _wide(dtype: torch.dtype) -> torch.dtype:
+    return torch.promote_types(dtype, torch.float32)
 
 
-def _tokens(x: Tensor) -> Tensor:
-    return x.reshape(-1, x.shape[-1]).to("cpu", torch.float64)
+def _exact(x: Tensor) -> Tensor:
+    return x.detach().to("cpu", torch.float64)
 
 
-@torch.no_grad()
-def _error(norm: TokenNorm, x: Tensor, y: Tensor) -> float:
-    """The length of the difference between y and what a norm makes of x."""
-    return float((norm(_tokens(x)) - _tokens(y)).norm())
+def _tensors(module: nn.Module) -> list[Tensor]:
+    """Parameters and buffers of a module itself."""
+    return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
 
 
 @torch.no_grad()
-def _tolerance(norm: TokenNorm, x: Tensor, y: Tensor) -> float:
-    """The largest error that rounding explains.
+def _fit(module: nn.Module, x: Tensor, *, is_moved: bool = False) -> TokenNorm:
+    """The norm that a module computes on random tokens.
+
+    Args:
+        module: any module.
+        x: an input, whose type, device and number of dimensions the tokens have.
+        is_moved: whether its parameters have been changed, to see more than a gain of 0.
+
+    Raises:
+        Explained: it does not compute a norm of each token.
+    """
+    probes = _probes(module, x)
+    plus, minus = (_exact(run(module, sign * probes, cast=True)) for sign in (1, -1))
+    odd, even = (plus - minus) / 2, (plus + minus) / 2
+    if not odd[:TOKENS].any() and not is_moved:  # another gain than 0 shows the rest
+        norm = _fit(_moved(module), x, is_moved=True)
+        return _norm(norm.center, norm.eps, torch.zeros_like(even[0]), even[0])
+    probes = _exact(probes)
+    large, small = probes[:TOKENS], probes[TOKENS:]
+    # the shortest token, which eps makes shorter, hides the bias least
+    bias = _stored(even[TOKENS], ROUNDING * plus[TOKENS].abs(), module)
+    for center in (True, False):
+        z = _unit(large, center)
+        gain = (odd[:TOKENS] * z).sum(0) / z.square().sum(0)
+        bound = ROUNDING * plus[:TOKENS].abs().amax(0)
+        gain = _stored(gain.nan_to_num(), bound, module)
+        eps = _eps(small, center, gain, odd[TOKENS:], plus[TOKENS:])
+        norm = _norm(center, eps, gain, bias)
+        if gain.any() and _explains(norm, large, plus[:TOKENS]):
+            return norm
+    raise Explained(
+        f"{_kind(module)} does not compute a norm of each token, gain * u / sigma + bias with "
+        "u = x or u = x - mean(x): give a module without it"
+    )
+
+
+def _probes(module: nn.Module, x: Tensor) -> Tensor:
+    """Random tokens with a mean, and one token of many sizes, (tokens, ..., d)."""
+    d, inner = x.shape[-1], max(1, x.dim() - 1)
+    values = torch.randn(TOKENS, d, generator=torch.Generator().manual_seed(0)).double() + 1
+    sizes = LARGE * torch.linspace(1, 2, TOKENS).double()
+    tokens = torch.cat([sizes[:, None] * values, SIZES[:, None] * values[0]])
+    shapes = [t.shape for t in _tensors(module) if t.dim() <= inner and t.shape[-1:] == (d,)]
+    shape = torch.broadcast_shapes((1,) * (inner - 1) + (d,), *shapes)
+    tokens = tokens.view(-1, *[1] * (inner - 1), d).expand(-1, *shape)
+    return tokens.to(x.device, _wide(x.dtype))
+
+
+def _moved(module: nn.Module) -> nn.Module:
+    """A copy in which 1 is added to each parameter."""
+    made = copy.deepcopy(module)
+    for p in made.parameters():
+        p.add_(1)
+    return made
+
+
+def _unit(x: Tensor, center: bool) -> Tensor:
+    """Tokens of mean square 1, (..., d)."""
+    u = x - x.mean(-1, keepdim=True) if center else x
+    return u / u.square().mean(-1, keepdim=True).sqrt()
+
+
+def _stored(value: Tensor, bound: Tensor, module: nn.Module) -> Tensor:
+    """The parameter that a fitted gain or bias is, also as 1 + weight, or 1 or 0; or as fitted.
+
+    Args:
+        value: as fitted, (..., d).
+        bound: of its error, (..., d).
+        module: which may have it as a parameter or buffer.
+    """
+    tensors = [_exact(t) for t in _tensors(module) if t.shape[-1:] == value.shape[-1:]]
+    one = torch.ones(value.shape[-1], dtype=value.dtype)
+    for t in (*tensors, *(1 + t for t in tensors), one, 0 * one):
+        if t.dim() <= value.dim() and bool(((t - value).abs() <= bound).all()):
+            return t
+    return value
+
+
+def _eps(x: Tensor, center: bool, gain: Tensor, odd: Tensor, y: Tensor) -> float:
+    """The eps of a norm by its outputs at one token of many sizes.
+
+    With ``gain * z * sqrt(v) / sigma`` the odd part of an output, and ``v = mean(u^2)``, it is
+    ``sigma^2 - v``, at the size where rounding of the output changes it least.
+
+    Args:
+        x: the token, (sizes, ..., d).
+        center: whether the norm centers.
+        gain: (..., d).
+        odd: the odd part of its outputs, (sizes, ..., d).
+        y: its outputs, (sizes, ..., d).
+    """
+    u = (x - x.mean(-1, keepdim=True) if center else x).flatten(1)
+    v = u.square().mean(-1)
+    along = (gain * _unit(x, center)).flatten(1)
+    odd, y = odd.flatten(1), y.flatten(1)
+    sigma = v.sqrt() * along.square().sum(-1) / (odd * along).sum(-1)
+    error = sigma.square() * y.norm(dim=-1) / odd.norm(dim=-1)
+    best = error.nan_to_num(torch.inf).argmin()
+    return float(sigma[best].square() - v[best])
+
+
+def _norm(center: bool, eps: float, gain: Tensor, bias: Tensor) -> TokenNorm:
+    """A norm with token statistics; the registry has no eps of 0."""
+    tiny = torch.finfo(torch.float64).tiny
+    factors = Norm(center=center, gain=True, bias=True, eps=eps if eps > tiny else tiny)
+    norm = build(factors, gain.shape[-1])
+    assert isinstance(norm, TokenNorm)
+    norm.gain, norm.bias = nn.Parameter(gain), nn.Parameter(bias)
+    return norm
+
+
+def _output(norm: TokenNorm, x: Tensor) -> Tensor:
+    """The output of a norm whose gain and bias broadcast with x, (..., d)."""
+    y = gradient_at_z(norm, standardize(norm, x).z)
+    return y if norm.bias is None else y + norm.bias
+
+
+@torch.no_grad()
+def _explains(norm: TokenNorm, x: Tensor, y: Tensor) -> bool:
+    """Whether y is what a norm makes of x, up to rounding.
 
     The centering of a token with a large mean amplifies the rounding of its channels.
     """
     eps = max(torch.finfo(x.dtype).eps, torch.finfo(y.dtype).eps)
-    inner = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
-    lengths = _tokens(x).norm(dim=-1, keepdim=True) / standardize(norm, _tokens(x)).sigma
-    amplified = float(gradient_at_z(norm, lengths.expand(-1, x.shape[-1])).norm())
-    return max(EXACT, TOLERANCE * eps) * float(_tokens(y).norm()) + TOLERANCE * inner * amplified
-
-
-def _candidates(module: nn.Module, x: Tensor) -> Iterator[TokenNorm]:
-    """Norms that a module may compute, with its weights; the one that its name suggests first."""
-    d, eps = x.shape[-1], _eps(module, x.dtype)
-    weights = dict(module.named_parameters(recurse=False))
-    fitting = [p for p in weights.values() if p.numel() == d]
-    pairs = list(itertools.permutations([*fitting, None], 2)) or [(None, None)]
-    centers = (False, True) if _kind(module).endswith("RMSNorm") else (True, False)
-    offsets = (0.0, 1.0)
-    if type(module) in TORCH:
-        pairs, centers = [(weights.get("weight"), weights.get("bias"))], centers[:1]
-        offsets = (0.0,)
-    for center, (gain, bias) in itertools.product(centers, pairs):
-        for offset in offsets if gain is not None else (0.0,):
-            factors = Norm(center=center, gain=gain is not None, bias=bias is not None, eps=eps)
-            norm = build(factors, d).double()
-            assert isinstance(norm, TokenNorm)
-            for target, given, add in ((norm.gain, gain, offset), (norm.bias, bias, 0.0)):
-                if target is not None and given is not None:
-                    target.data = given.detach().double().cpu().flatten() + add
-            yield norm
-
-
-def _eps(module: nn.Module, dtype: torch.dtype) -> float:
-    """The eps of a module; torch's RMSNorm without one takes that of the type it computes in."""
-    named = (getattr(module, name, None) for name in EPS)
-    given = next((value for value in named if value is not None), None)
-    if given is None:
-        return torch.finfo(torch.promote_types(dtype, torch.float32)).eps
-    return float(given) or torch.finfo(torch.float64).tiny  # the registry has no eps of 0
+    inner = torch.finfo(_wide(x.dtype)).eps
+    x, y = _exact(x), _exact(y)
+    lengths = x.norm(dim=-1, keepdim=True) / standardize(norm, x).sigma
+    amplified = float(gradient_at_z(norm, lengths.expand_as(x)).norm())
+    bound = max(EXACT, TOLERANCE * eps) * float(y.norm()) + TOLERANCE * inner * amplified
+    return float((_output(norm, x) - y).norm()) <= bound

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 import transformers
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from properties import examples
 from recall_recipes import moved
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 import normscope
@@ -19,13 +21,30 @@ from normscope.nn.norms import build
 from normscope.nn.recipe import Norm
 
 D = 6
-KINDS = ("layernorm", "rmsnorm", "sqrt(d)", "1", "learned")
+KINDS = ("layernorm", "rmsnorm", "constant", "sqrt(d)", "1", "learned")
 LlamaRMSNorm = transformers.models.llama.modeling_llama.LlamaRMSNorm
 GemmaRMSNorm = transformers.models.gemma.modeling_gemma.GemmaRMSNorm
 
 
+def constant(d: int, eps: float, *, bias: bool = True) -> nn.Module:
+    """A LayerNorm whose eps is a number in its forward pass."""
+
+    class UserLayerNorm(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(d))
+            self.bias = nn.Parameter(torch.zeros(d)) if bias else None
+
+        def forward(self, x: Tensor) -> Tensor:
+            return F.layer_norm(x, self.weight.shape, self.weight, self.bias, eps)
+
+    return UserLayerNorm()
+
+
 def layer_of(kind: str, d: int, *, center: bool, gain: bool, bias: bool, eps: float) -> nn.Module:
-    """A norm of torch or of the registry."""
+    """A norm of torch, of the registry or of a user."""
+    if kind == "constant":
+        return constant(d, eps, bias=bias)
     if kind == "layernorm":
         return nn.LayerNorm(d, eps=eps, elementwise_affine=gain, bias=bias)
     if kind == "rmsnorm":
@@ -49,14 +68,14 @@ def scale_of(layer: nn.Module, d: int) -> Tensor:
     center=st.booleans(),
     gain=st.booleans(),
     bias=st.booleans(),
-    eps=st.sampled_from([1e-12, 1e-5, 1e-2, 1.0]),
+    eps=st.sampled_from([1e-12, 1e-5, 1e-2, 1.0, 1e12]),
     size=st.sampled_from([1e-2, 1.0, 1e2]),
     mean=st.sampled_from([0.0, 1.0, -30.0]),
     seed=st.integers(0, 99),
 )
 @examples(60)
 def test_the_table_is_that_of_the_full_jacobian(*, kind, d, n, size, mean, seed, **factors):
-    """Each quantity from the definition: J of autograd, and energies along 1 and along z."""
+    """Each quantity from the definition: J of autograd, and energies before and after each step."""
     if kind in ("1", "learned"):
         factors["eps"] = min(
             factors["eps"], 1e-5
@@ -71,7 +90,8 @@ def test_the_table_is_that_of_the_full_jacobian(*, kind, d, n, size, mean, seed,
     (row,) = norms.table().to_dict("records")
 
     scale, centers = scale_of(layer, d), bool(row["center"])
-    assert centers == {"layernorm": True, "rmsnorm": False}.get(kind, factors["center"])
+    known = {"layernorm": True, "rmsnorm": False, "constant": True}
+    assert centers == known.get(kind, factors["center"])
     assert (row["d"], row["tokens"]) == (d, n)
     J = torch.autograd.functional.jacobian(layer, x)
     assert isinstance(J, Tensor)
@@ -79,11 +99,12 @@ def test_the_table_is_that_of_the_full_jacobian(*, kind, d, n, size, mean, seed,
     at_z, u = scale * dy, x - x.mean(-1, keepdim=True) * centers
     energy = at_z.square().sum(-1)
     mean_part = (at_z @ ones).square() * centers
-    radial = (at_z * u / u.norm(dim=-1, keepdim=True)).sum(-1).square()
     exact = torch.stack([J[i, :, i].T @ dy[i] for i in range(n)])
+    eps = 0.0 if kind in ("1", "learned") else factors["eps"]
+    passed = (u.square().mean(-1) + eps) * exact.square().sum(-1)
     assert inputs.grad is not None
     assert torch.allclose(inputs.grad, exact)
-    expected = {"r_mean": mean_part, "r_radial": radial, "r_tangent": energy - mean_part - radial}
+    expected = {"r_mean": mean_part, "r_radial": energy - mean_part - passed, "r_tangent": passed}
     for name, part in expected.items():
         assert row[name] == pytest.approx(float((part / energy).mean()), rel=1e-6, abs=1e-8), name
         of_batch = float(part.sum() / energy.sum())
@@ -141,17 +162,26 @@ class OverRMSNorm(nn.Module):
         return x.mul_(x.detach().square().mean(-1, keepdim=True).rsqrt())
 
 
-class StdLayerNorm(nn.Module):
-    """Has the name of a norm, and divides by the deviation over d - 1."""
+class FirstLayerNorm(nn.Module):
+    """Has the name of a norm, and divides by the mean absolute value."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+        return x / x.abs().mean(-1, keepdim=True)
+
+
+class Standardization(nn.Module):
+    """A norm by what it computes alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - x.mean(-1, keepdim=True)) / (
+            x.var(-1, correction=0, keepdim=True) + 1e-5
+        ).sqrt()
 
 
 def shares(model: nn.Module, run: Callable[[], object]) -> list[dict]:
     with normscope.watch(model) as norms:
         run()
-    return norms.table().drop(columns=["norm", "kind"]).to_dict("records")
+    return norms.table().drop(columns=["norm", "kind", "problem"]).to_dict("records")
 
 
 def reference(norm: nn.Module | None = None) -> dict:
@@ -211,6 +241,8 @@ SAME = {
     "a pair": (lambda: Net(PairLayerNorm(D)), plain),
     "a wrapper": (lambda: nn.DataParallel(Net()), plain),
     "without affine": (lambda: Net(nn.LayerNorm(D, elementwise_affine=False)), plain),
+    "constant eps": (lambda: Net(constant(D, 1e-5)), plain),
+    "another name": (lambda: Net(Standardization()), plain),
     "transposed": (Net, lambda model, x: plain(model, x.T.contiguous().T)),
     **{
         run.__name__: (Net, run)
@@ -308,7 +340,7 @@ NAMED: dict[str, tuple] = {
     "func.grad": transformed(lambda m, x: torch.func.grad(lambda t: m(t).sum())(x)),
     "func.vmap": transformed(lambda m, x: torch.func.vmap(m)(x).sum().backward()),
     "vectorized": transformed(batched),
-    "another norm": (lambda: Net(StdLayerNorm()), plain, "StdLayerNorm does not compute"),
+    "another norm": (lambda: Net(FirstLayerNorm()), plain, "FirstLayerNorm does not comp"),
     "surrogate": (
         lambda: Net(build(Norm(center=True, gain=True), D, "projected")),
         plain,
@@ -334,6 +366,21 @@ def test_an_error_of_one_line_says_what_cannot_be_measured_and_the_passes_go_on(
         assert (ours.grad is None) == (other.grad is None)
         if ours.grad is not None and not ours.is_meta:
             assert torch.equal(ours.grad.nan_to_num(), other.grad.nan_to_num())
+
+
+def test_a_norm_that_cannot_be_measured_has_a_row_with_the_reason_and_the_others_have_theirs():
+    model = nn.Sequential(Net(), nn.Linear(2, D), FirstLayerNorm(), nn.ReLU())
+    first: Any = model[0]
+    with normscope.watch(model) as norms:
+        plain(first, inputs())
+        plain(model[1:], torch.ones(4, 2))
+    table = norms.table()
+    assert table["norm"].tolist() == ["0.norm", "2"]
+    row, other = table.drop(columns=["norm", "kind"]).to_dict("records")
+    assert pd.isna(row.pop("problem"))
+    assert row == pytest.approx(reference(), rel=1e-5)
+    assert "FirstLayerNorm does not compute a norm of each token" in other.pop("problem")
+    assert all(map(math.isnan, other.values()))
 
 
 def test_an_error_names_the_norm_closest_to_the_loss():
