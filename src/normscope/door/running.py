@@ -74,7 +74,8 @@ def logits(model: nn.Module, tokens: Tensor) -> Tensor:
         ) from e
     if made is None or made.shape[:-1] != tokens.shape or made.shape[-1] <= int(tokens.max()):
         raise Explained(
-            f"{kind} does not return logits, (windows, positions, vocabulary), first: give a "
-            "language model with a head"
+            f"{kind} does not return logits, (windows, positions, vocabulary), first, but "
+            f"{'no tensor' if made is None else tuple(made.shape)} of tokens {tuple(tokens.shape)}:"
+            " give a language model with a head, and one that returns the logits of all positions"
         )
     return made

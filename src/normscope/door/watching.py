@@ -207,8 +207,8 @@ def watch(model: nn.Module) -> Watched:
     The tokens of all passes of the body are kept in float64 on the CPU, so run one or a few of
     them. Watching changes neither the model nor its gradients nor its random numbers, and never
     raises in the body: ``table`` reports what could not be measured. What a norm computes, such as
-    its eps, is found by running a copy of it on random tokens. A compiled
-    model runs uncompiled in the body, and is not recompiled afterwards.
+    its eps, is found by running a copy of it on random tokens. A compiled model runs uncompiled in
+    the body, and is not recompiled afterwards.
 
     Args:
         model: any module. Its norms are modules whose class name ends with LayerNorm or RMSNorm,

@@ -77,10 +77,13 @@ def fold(
     for name, norm in norms.items():
         try:
             x, y = readers.passed(name)
-            part = _part(norm, x, y)
+            with InFloat64():
+                part = _part(norm, x, y)
             into = [] if part.is_empty else readers.of(name)
             if part.bias is not None:
                 _check_biases(into)
+            if into:
+                _clear(model, name, x)
         except Explained as e:
             folds[name] = Fold(problem=str(e))
             continue
@@ -89,7 +92,6 @@ def fold(
             continue
         for reader in into:
             _merge(part, reader)
-        _clear(model, name, x)
         names = tuple(reader.name for reader in into)
         with InFloat64():
             change = float((logits() - before).abs().max() / before.abs().max())
@@ -165,7 +167,7 @@ def _clear(model: nn.Module, name: str, x: Tensor) -> None:
         x: its input, (..., d).
 
     Raises:
-        Explained: no values of its parameters do.
+        Explained: no values of its parameters do; they are then as before.
     """
     norm = model.get_submodule(name)
     if isinstance(norm, FrozenNorm):
@@ -175,12 +177,15 @@ def _clear(model: nn.Module, name: str, x: Tensor) -> None:
         norm.gain = norm.bias = None
         return
     parameters = [p for p in norm.parameters() if p.numel() == x.shape[-1]]
+    before = [p.clone() for p in parameters]
     for values in itertools.product((1.0, 0.0), repeat=len(parameters)):
         for p, value in zip(parameters, values, strict=True):
             p.fill_(value)
         if _part(norm, x, run(norm, x)).is_empty:
             return
-    raise Explained(f"{name} cannot be folded: its gain cannot be set to 1")
+    for p, value in zip(parameters, before, strict=True):
+        p.copy_(value)
+    raise Explained("no values of its parameters make its gain 1 and its bias 0")
 
 
 def folded(model: Transformer, *, final: bool = False) -> Transformer:

@@ -1,6 +1,7 @@
 """Recognize the norms of torch, of transformers and of users by what they compute."""
 
 import copy
+import itertools
 from collections.abc import Mapping
 
 import torch
@@ -14,7 +15,7 @@ from normscope.nn.recipe import Norm
 KINDS = ("LayerNorm", "RMSNorm")  # endings of class names that only norms have
 TOKENS = 16  # random ones, by which gain and bias are fitted
 LARGE = 1e15  # their size: no eps matters, and float32 holds the square
-SIZES = 10.0 ** torch.arange(-15, 15.5, 0.5, dtype=torch.float64)  # of a token that shows eps
+SIZES = [k / 2 for k in range(-30, 31)]  # of a token that shows eps, their logarithms to base 10
 ROUNDING = 1e-5  # of a fitted gain or bias, relative to the largest output
 TOLERANCE = 2.5  # of errors, relative to the output's length, in units of the type's eps
 EXACT = 1e-4  # the same in finer types
@@ -208,9 +209,10 @@ def _fit(module: nn.Module, x: Tensor, *, is_moved: bool = False) -> TokenNorm:
 def _probes(module: nn.Module, x: Tensor) -> Tensor:
     """Random tokens with a mean, and one token of many sizes, (tokens, ..., d)."""
     d, inner = x.shape[-1], max(1, x.dim() - 1)
-    values = torch.randn(TOKENS, d, generator=torch.Generator().manual_seed(0)).double() + 1
-    sizes = LARGE * torch.linspace(1, 2, TOKENS).double()
-    tokens = torch.cat([sizes[:, None] * values, SIZES[:, None] * values[0]])
+    exact = {"dtype": torch.float64, "device": "cpu"}
+    values = 1 + torch.randn(TOKENS, d, generator=torch.Generator().manual_seed(0), **exact)
+    sizes = LARGE * torch.linspace(1, 2, TOKENS, **exact)[:, None]
+    tokens = torch.cat([sizes * values, 10.0 ** torch.tensor(SIZES, **exact)[:, None] * values[0]])
     shapes = [t.shape for t in _tensors(module) if t.dim() <= inner and t.shape[-1:] == (d,)]
     shape = torch.broadcast_shapes((1,) * (inner - 1) + (d,), *shapes)
     tokens = tokens.view(-1, *[1] * (inner - 1), d).expand(-1, *shape)
@@ -276,14 +278,11 @@ def _norm(center: bool, eps: float, gain: Tensor, bias: Tensor) -> TokenNorm:
     factors = Norm(center=center, gain=True, bias=True, eps=eps if eps > tiny else tiny)
     norm = build(factors, gain.shape[-1])
     assert isinstance(norm, TokenNorm)
-    norm.gain, norm.bias = nn.Parameter(gain), nn.Parameter(bias)
+    for target, value in ((norm.gain, gain), (norm.bias, bias)):
+        assert target is not None
+        ones = sum(1 for _ in itertools.takewhile(lambda n: n == 1, value.shape[:-1]))
+        target.data = value.reshape(value.shape[ones:]).clone()
     return norm
-
-
-def _output(norm: TokenNorm, x: Tensor) -> Tensor:
-    """The output of a norm whose gain and bias broadcast with x, (..., d)."""
-    y = gradient_at_z(norm, standardize(norm, x).z)
-    return y if norm.bias is None else y + norm.bias
 
 
 @torch.no_grad()
@@ -295,7 +294,9 @@ def _explains(norm: TokenNorm, x: Tensor, y: Tensor) -> bool:
     eps = max(torch.finfo(x.dtype).eps, torch.finfo(y.dtype).eps)
     inner = torch.finfo(_wide(x.dtype)).eps
     x, y = _exact(x), _exact(y)
-    lengths = x.norm(dim=-1, keepdim=True) / standardize(norm, x).sigma
+    at = standardize(norm, x)
+    ours = gradient_at_z(norm, at.z) + (0.0 if norm.bias is None else norm.bias)
+    lengths = x.norm(dim=-1, keepdim=True) / at.sigma
     amplified = float(gradient_at_z(norm, lengths.expand_as(x)).norm())
     bound = max(EXACT, TOLERANCE * eps) * float(y.norm()) + TOLERANCE * inner * amplified
-    return float((_output(norm, x) - y).norm()) <= bound
+    return float((ours - y).norm()) <= bound

@@ -280,6 +280,35 @@ def test_a_second_reader_that_a_call_runs_keeps_its_values():
     torch.testing.assert_close(made.values(TOKENS), model.values(TOKENS))
 
 
+class Scaled(nn.Module):
+    """A norm whose gain is a function of its parameter, in float32 inside."""
+
+    def __init__(self, gain: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.a, self.gain = nn.Parameter(0.3 * torch.randn(4)), gain
+
+    def forward(self, x: Tensor) -> Tensor:
+        u = x.float() - x.float().mean(-1, keepdim=True)
+        u = u * (u.square().mean(-1, keepdim=True) + 1e-3).rsqrt()
+        return (u * self.gain(self.a).to(u.dtype)).to(x.dtype)
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"), [(torch.exp, None), (lambda a: 3 - a.square() / 9, "no values of its par")]
+)
+def test_a_norm_whose_gain_is_computed_folds_or_stays(gain, words):
+    model: Any = Read(lambda m, y: m.head(y))
+    model.norm = Scaled(gain)
+    made, table, largest = normscope.fold(model.double(), torch.arange(4)[None])
+    assert largest < 1e-10
+    if words:
+        assert words in table["problem"].item()
+        assert all(torch.equal(t, made.state_dict()[n]) for n, t in model.state_dict().items())
+    else:
+        gained = model.head.weight * gain(model.get_parameter("norm.a"))
+        torch.testing.assert_close(made.get_parameter("head.weight"), gained)
+
+
 def test_a_reader_that_cannot_be_seen_is_an_error_that_names_the_norm():
     with pytest.raises(normscope.Explained, match=r"^norm cannot be folded: a logit changes by"):
         normscope.fold(Read(by_numpy).double())
@@ -295,7 +324,7 @@ def test_a_weight_that_is_computed_does_not_fold():
     ("model", "tokens", "words"),
     [
         (3, None, "model is of type int"),
-        (nn.Sequential(nn.Embedding(3, 3), nn.Linear(3, 3)), None, "no module whose class name"),
+        (nn.Sequential(nn.Embedding(3, 3), nn.Linear(3, 3)), None, "Sequential has no LayerNorm"),
         (nn.Sequential(nn.LayerNorm(3)), None, "no torch.nn.Embedding"),
         (nn.LayerNorm(3, device="meta"), None, "weight of LayerNorm is on the device meta"),
         (nn.Sequential(nn.Embedding(3, 3), nn.LayerNorm(4)), None, "Sequential fails in torch.flo"),

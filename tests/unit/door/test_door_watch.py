@@ -10,6 +10,7 @@ import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
+from pretrained_models import config_of
 from properties import examples
 from recall_recipes import moved
 from torch import Tensor, nn
@@ -278,24 +279,35 @@ def test_a_norm_has_one_row_with_all_its_tokens_if_a_gradient_passes_it():
     assert norms.table()[["norm", "tokens"]].to_numpy().tolist() == [["a.norm", 8]]
 
 
-def test_every_norm_of_a_transformers_model_has_a_row():
-    config = transformers.LlamaConfig(
-        hidden_size=D, intermediate_size=D, num_hidden_layers=2, num_attention_heads=1, vocab_size=9
-    )
-    model = transformers.LlamaForCausalLM(config)
+# norms of queries and keys, with a gain of each head or without parameters, and 1 + weight
+MODELS = {
+    "llama": ({}, 5),
+    "qwen3": ({}, 9),
+    "cohere": ({"use_qk_norm": True}, 7),
+    "olmo": ({}, 5),
+    "gemma3_text": ({}, 13),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_norm_of_a_transformers_model_has_a_row(kind):
+    changes, n = MODELS[kind]
+    config = config_of(kind, num_hidden_layers=2, **changes)
+    model = transformers.AutoModelForCausalLM.from_config(config)
     ids = torch.arange(8)[None]
     with normscope.watch(model) as norms:
         model(ids, labels=ids).loss.backward()
     table = norms.table()
-    assert list(table["norm"]) == [
-        name for name, m in model.named_modules() if isinstance(m, LlamaRMSNorm)
-    ]
-    assert len(table) == 5
-    assert not table["center"].any()
-    assert (table["r_mean"] == 0).all()
+    modules = model.named_modules()
+    assert list(table["norm"]) == [name for name, m in modules if "Norm" in type(m).__name__]
+    assert len(table) == n
+    assert table["problem"].isna().all()
+    centers = kind in ("cohere", "olmo")
+    assert (table["center"] == centers).all()
+    assert ((table["r_mean"] != 0) == centers).all()
     # the last token's loss has no target: its gradient has no direction, and counts in no mean
     shares = table[["r_mean", "r_radial", "r_tangent"]].sum(axis=1)
-    assert shares.tolist() == pytest.approx([1.0] * 5)
+    assert shares.tolist() == pytest.approx([1.0] * n)
 
 
 def under(context: Callable[[], Any]) -> Callable[[Net, Tensor], object]:
