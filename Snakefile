@@ -45,7 +45,6 @@ FIGURES = figures.drawn(REGISTERED, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
 STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
 reported(check_prompts, Path(data("prompts.yaml")))
-reported(check_steps, CONFIG.pretrained)
 # expensive results are targets too, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [

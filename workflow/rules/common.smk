@@ -130,7 +130,7 @@ from normscope.nn import arms
 from normscope.paper import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
-from normscope.studies.pretrained.grid import check_prompts, check_steps
+from normscope.studies.pretrained.grid import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.sources import sources
 

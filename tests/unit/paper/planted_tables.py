@@ -320,17 +320,8 @@ def pretrained(case: Case) -> Tables:
     h25 = [reading | {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1"}]
     models = [{"model": "ours", "norm": None if lost else "RMSNorm"}, {"model": "gone"}]
 
-    def sizes(k: int) -> dict[str, float]:
-        return {"gain": math.exp(0.1 * k), "sigma": 2.0 ** (k + 1), "logit_sd": k + 1}
-
-    series = [
-        {"model": "ours", "step": 10**step if step else 0}
-        | ({} if lost else {"norm": "RMSNorm", "n": 25, "log_gain": 0.1 * step} | sizes(step))
-        for step in range(3)
-    ] + [{"model": "gone", "step": 5}]
     tables = planted(
         "pretrained",
-        series=series,
         observations=observations,
         by_model=by_model,
         models=models,

@@ -26,7 +26,6 @@ EMPTY = {
     "blocks": "no model was measured",
     "sensitivity": "no model was measured",
     "removed_blocks": "no model was measured",
-    "series": "no series was measured",
     "textbook": "no token norm was measured",
 }
 

@@ -69,17 +69,6 @@ def test_blocks_are_drawn_from_the_second_on():
     ]
 
 
-def test_a_series_is_a_line_over_steps_with_a_place_for_step_0():
-    figure = drawn("series")
-    axis, *others = figure.axes
-    steps, gains = labelled(axis, "ours")
-    assert (steps, gains) == ([0, 10, 100], pytest.approx(np.exp([0, 0.1, 0.2])))
-    assert [labelled(a, "ours")[1] for a in others] == [[2, 4, 8], [1, 2, 3]]
-    across = axis.transData.transform([(x, 1) for x in (0, *steps[1:])])[:, 0]
-    assert across[0] < across[1] < across[2]
-    assert figure.n.startswith("n: one model per line; 3 of 4 checkpoints were measured, ")
-
-
 def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
     tables = tables_of("sensitivity")
     tables["sensitivity"].loc[0, "log_gain"] = math.nan

@@ -65,21 +65,6 @@ def norm_table(by_norm: pd.DataFrame) -> PageTable:
     return tabulate("LayerNorm against RMSNorm", by_norm, fields)
 
 
-def twin_table(twins: pd.DataFrame) -> PageTable:
-    """Fine-tuned models compared with their base models."""
-
-    def gains(row: Row) -> str:
-        base, tuned = (decimals().text(row[key]) for key in ("base_gain", "tuned_gain"))
-        return f"{base} to {tuned}"
-
-    fields = [
-        *declared(TABLES["twins"], "base", "tuned", "experiment", "n"),
-        derived("mean gains", gains),
-        *declared(TABLES["twins"], "log_ratio", "[log_ratio]", "p_holm"),
-    ]
-    return tabulate("Base and fine-tuned models", twins, fields)
-
-
 def h25_table(h25: pd.DataFrame) -> PageTable:
     """How often H25 is right, by study and metric."""
 
@@ -112,14 +97,6 @@ def sensitivity_table(sensitivity: pd.DataFrame) -> PageTable:
     ]
     fields = [text("model"), text("gain", "metric", lambda metric: METRICS[metric]), *gains]
     return tabulate("What the gain of pretrained models depends on", rows, fields)
-
-
-def series_table(series: pd.DataFrame) -> PageTable:
-    """One row per model and step: gain, norms, sigma and logits over training."""
-    names = "model step n log_gain norm_before norm_after sigma logit_sd".split()
-    return tabulate(
-        "Gain, sigma and logits over training", series, declared(TABLES["series"], *names)
-    )
 
 
 def inside_table(inside: pd.DataFrame) -> PageTable:
@@ -190,7 +167,7 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
     """The part of the paper on pretrained models.
 
     Args:
-        tables: models, by_model, by_norm, twins, h25, sensitivity, inside and series.
+        tables: models, by_model, by_norm, h25, sensitivity and inside.
     """
     by_model = tables["by_model"]
     return Section(
@@ -200,10 +177,8 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
             "gains": gain_table(by_model),
             "entropy": entropy_table(by_model),
             "norms": norm_table(tables["by_norm"]),
-            "twins": twin_table(tables["twins"]),
             "h25": h25_table(tables["h25"]),
             "sensitivity": sensitivity_table(tables["sensitivity"]),
             "inside": inside_table(tables["inside"]),
-            "series": series_table(tables["series"]),
         },
     )

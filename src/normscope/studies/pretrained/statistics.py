@@ -1,7 +1,7 @@
 """Tables of residual gain: measured and published, each as published and corrected. No torch."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +18,7 @@ from normscope.statistics.inference import (
     separation,
 )
 from normscope.statistics.levels import ALPHA
-from normscope.statistics.summary import geometric_mean, select, split
-from normscope.studies.pretrained.grid import Checkpoint
+from normscope.statistics.summary import geometric_mean, split
 from normscope.studies.pretrained.measures import FIRST_STUDIES, INSIDE, METRICS, MODEL, VALIDATION
 from normscope.studies.pretrained.published import dampening
 from normscope.studies.pretrained.tables import TABLES
@@ -221,30 +220,6 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
     return contrasts
 
 
-def twins(
-    observations: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], level: float, resamples: int
-) -> pd.DataFrame:
-    """Fine-tuned models against their base, paired by prompt: the log-ratio of their gains.
-
-    Args:
-        pairs: experiment, base model and fine-tuned model.
-    """
-    rows = []
-    for experiment, base, tuned in pairs:
-        gains = observations[observations["experiment"] == experiment]
-        both = [gains[gains["model"] == m].set_index("prompt")["gain"] for m in (base, tuned)]
-        logs = (both[1] / both[0]).dropna().map(math.log)
-        if len(logs):
-            e = bootstrap_mean(list(logs), level, resamples)
-            rows.append(
-                {"experiment": experiment, "base": base, "tuned": tuned, "n": e.n}
-                | {"base_gain": both[0].mean(), "tuned_gain": both[1].mean()}
-                | {"log_ratio": e.mean, "low": e.low, "high": e.high, "p": mean_test(list(logs))}
-            )
-    table = pd.DataFrame(rows, columns=TABLES["twins"].names)
-    return table.assign(p_holm=holm(list(table["p"])))
-
-
 def sensitivity(
     gains: pd.DataFrame, models: pd.DataFrame, level: float, resamples: int
 ) -> pd.DataFrame:
@@ -307,42 +282,3 @@ def means_inside(rows: pd.DataFrame) -> dict[str, float]:
         name: geometric_mean(rows[name]) if mean == "geometric" else float(rows[name].mean())
         for name, mean in INSIDE.items()
     }
-
-
-def over_training(
-    series: Sequence[Checkpoint],
-    models: pd.DataFrame,
-    layers: pd.DataFrame,
-    inside: pd.DataFrame,
-    gains: pd.DataFrame,
-) -> pd.DataFrame:
-    """What follows the last block over training: last token, BOS as the tokenizer has it.
-
-    A row is one model at one step. It has no interval, because the prompts of a model do not
-    replicate its training.
-
-    Args:
-        series: the checkpoints.
-        models: what is known of each, in the same order.
-        layers: ``by_layer`` of the checkpoints.
-        inside: ``by_block`` of the checkpoints.
-        gains: their gains, with the prompts.
-    """
-    usual = select(layers, positions="last", usual=True)
-    sites = usual.set_index(["model", "depth"]).to_dict("index")
-    sigmas = select(inside, usual=True).set_index(["model", "depth"])["sigma"]
-    logits = as_published(gains, models).groupby("model")["logit_sd"].agg(geometric_mean)
-    rows = []
-    for checkpoint, known in zip(series, models.to_dict("records"), strict=True):
-        row = {name: known.get(name) for name in TABLES["series"].names}
-        row |= {"model": checkpoint.model, "step": checkpoint.step}
-        if pd.isna(known["missing"]):
-            before, after = (sites[checkpoint.name, known["n_layers"] - k] for k in (1, 0))
-            row |= {"n": after["n"], "log_gain": after["log_gain"]}
-            row |= {"gain": math.exp(after["log_gain"])}
-            row |= {"norm_before": math.exp(before["log_norm"])}
-            row |= {"norm_after": math.exp(after["log_norm"])}
-            row |= {"sigma": sigmas[checkpoint.name, known["n_layers"]]}
-            row |= {"logit_sd": logits[checkpoint.name]}
-        rows.append(row)
-    return pd.DataFrame(rows, columns=TABLES["series"].names)

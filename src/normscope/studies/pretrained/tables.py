@@ -14,7 +14,7 @@ from normscope.columns import (
     p_value,
     text,
 )
-from normscope.formats import SIGNIFICANT, decimals
+from normscope.formats import decimals
 from normscope.studies.pretrained.measures import METRICS
 
 HERE = "normscope.studies.pretrained"
@@ -283,23 +283,6 @@ TABLES = {
         ),
         f"{STATISTICS}.by_norm",
     ),
-    "twins": Table(
-        "one fine-tuned model and its base",
-        (
-            EXPERIMENT,
-            key("base", "base model"),
-            key("tuned", "fine-tuned model"),
-            PROMPTS,
-            Column("base_gain", "mean gain of the base", format=decimals()),
-            Column("tuned_gain", "mean gain of the fine-tuned model", format=decimals()),
-            *estimate(
-                "log_ratio", "mean log-ratio of their gains", "low", "high", title="factor", **LOG
-            ),
-            p_value("p", "p-value of the log-ratio against 0"),
-            p_value("p_holm", "Holm-corrected p", title="Holm p", format=SIGNIFICANT),
-        ),
-        f"{STATISTICS}.twins",
-    ),
     "h25_models": Table(
         "one model and ratio under hypothesis H25",
         (
@@ -343,26 +326,6 @@ TABLES = {
             Column("r_depth", "correlation of rho with the number of blocks", **R_OF_RHO),
         ),
         f"{HERE}.h25.accuracy",
-    ),
-    "series": Table(
-        "one model of a series at one step of its training",
-        (
-            key("model", "name of the series"),
-            key("step", "training steps of the checkpoint", int),
-            FAMILY,
-            NORM,
-            PROMPTS,
-            Column("gain", "geometric mean over prompts of the gain of the last block"),
-            LOG_GAIN[0].but(meaning="its logarithm", title="gain", format=decimals(4, log=True)),
-            Column("norm_before", "geometric mean of the norm of the stream before the last block"),
-            Column("norm_after", "the same after the last block"),
-            Column("sigma", "the same of its standard deviation over channels"),
-            Column("logit_sd", "the same of that of the logits", title="logit sd"),
-            text("source", "where the weights are from"),
-            text("commit", "revision of the source"),
-            text("missing", "why it was not measured; empty otherwise"),
-        ),
-        f"{STATISTICS}.over_training",
     ),
     "references": Table(
         "one published number of a model",

@@ -21,12 +21,10 @@ from normscope.studies.pretrained.statistics import (
     by_norm,
     comparisons,
     measured_observations,
-    over_training,
     published_observations,
     read_measurements,
     sensitivity,
     tuned_pairs,
-    twins,
     with_base,
 )
 from normscope.studies.pretrained.tables import TABLES
@@ -62,9 +60,6 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     pairs = tuned_pairs(references, models)
     of_models = with_base(by_model(observations, level, resamples), pairs, models)
     names = [prompt.name for prompt in prompts if prompt.set == SET]
-
-    checkpoints = facts(inputs.probes, recipe.series)
-    of_series = {name: measurements(inputs.probes, recipe.series, name) for name in PROBED}
     return {
         "models": models,
         "gains": gains,
@@ -76,16 +71,8 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
         "by_model": of_models,
         "by_category": by_category(observations),
         "by_norm": by_norm(observations, comparisons(of_models), level, resamples),
-        "twins": twins(observations, pairs.itertuples(index=False), level, resamples),
         "h25_models": h25_models,
         "h25": h25.accuracy(h25_models, level),
-        "series": over_training(
-            recipe.series,
-            checkpoints,
-            by_layer(of_series["norms"], checkpoints, names, level),
-            by_block(of_series["inside"], checkpoints, names),
-            with_prompts(of_series["gains"], prompts),
-        ),
         "references": references,
     }
 

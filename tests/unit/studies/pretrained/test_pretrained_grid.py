@@ -74,25 +74,10 @@ def test_name_family_and_base_decide_nothing():
     }
 
 
-STEPPED = HUB | {"revision": "step{step}"}
-SERIES = MODEL | {"source": STEPPED, "steps": [1000, 0, 1]}
 SETTINGS = Settings(level=0.95, baseline=[])
 
 
-def test_a_series_is_one_measurement_per_step_by_its_revision():
-    models = study(SERIES, MODEL | {"name": "main"})
-    revisions = {name: str(recipe.source) for name, recipe in models.probes().items()}
-    repo = f"hub {HUB['repo']}"
-    of_steps = {f"gpt2-step{step}": f"{repo}@step{step}" for step in (0, 1, 1000)}
-    assert revisions == {"main": f"{repo}@main", **of_steps}
-    assert [job.name for job in models.jobs()] == list(revisions)
-    tables = models.tabulation(SETTINGS)
-    assert [model.name for model in tables.models] == ["main"]
-    listed = [(c.name, c.model, c.step, c.family) for c in tables.series]
-    assert listed == [(f"gpt2-step{s}", "gpt2", s, "GPT-2") for s in (0, 1, 1000)]
-
-
-def test_a_single_model_has_the_recipes_that_it_had_before_there_were_series():
+def test_the_text_of_a_recipe_is_kept():
     """Their text is what names a stored result."""
     models = study(MODEL)
     listed = '{"name":"gpt2","family":"GPT-2","tuned":false,"base":null'
@@ -104,28 +89,3 @@ def test_a_single_model_has_the_recipes_that_it_had_before_there_were_series():
     assert models.tabulation(SETTINGS).model_dump_json() == tables
     (probe,) = models.probes().values()
     assert probe.model_dump_json() == f'{{{named},"device":"cpu"}}'
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"steps": [1, 2, 1]}, r"models\.0\.steps\n.*given twice: 1"),
-        ({"steps": [1, "step2"]}, r"(?s)models\.0\.steps\.1.*valid integer.*'step2'"),
-        ({"steps": [-1]}, r"models\.0\.steps\.0"),
-        ({"steps": []}, r"models\.0\.steps"),
-        ({"steps": None}, r"gpt2: hub .*@step\{step\} has \{step\}: give steps"),
-        ({"source": HUB}, r"gpt2: hub .*@main is the same at all steps: write \{step\}"),
-        ({"source": HUB | {"revision": "{seed}"}}, r"(?s)models\.0\.source.*revision"),
-    ],
-    ids=str,
-)
-def test_an_invalid_series_is_refused(change, reason):
-    with pytest.raises(ValidationError, match=reason):
-        study(SERIES | change)
-
-
-def test_a_checkpoint_is_neither_another_model_nor_a_base():
-    with pytest.raises(ValidationError, match="given twice: gpt2-step1"):
-        study(SERIES, MODEL | {"name": "gpt2-step1"})
-    with pytest.raises(ValidationError, match="chat: its base gpt2 is not"):
-        study(SERIES, MODEL | {"name": "chat", "base": "gpt2"})

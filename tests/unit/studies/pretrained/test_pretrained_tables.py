@@ -1,6 +1,5 @@
 """Statistics of residual gain: compared with SciPy and with results by hand, and missing values."""
 
-import gc
 import math
 from typing import Any
 
@@ -21,7 +20,6 @@ from normscope.studies.pretrained.statistics import (
     by_norm,
     sensitivity,
     side,
-    twins,
 )
 
 CATEGORIES = ("Factual", "Nonsense", "Novel")
@@ -48,14 +46,6 @@ def of_model(
 
 def around(mean: float, seed: int, n: int = 9) -> list[float]:
     return list(mean * np.exp(np.random.default_rng(seed).normal(0, 0.1, n)))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _frozen():
-    """statsmodels collects garbage at every correction, which takes longer than all the rest."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 STUDIES = {
@@ -188,22 +178,6 @@ def test_one_norm_alone_is_not_compared(names, counts):
     assert [(row["layernorm"], row["rmsnorm"]) for row in rows] == counts
     missing = ("difference", "low", "high", "p", "smallest")
     assert np.isnan([[row[name] for name in missing] for row in rows]).all()
-
-
-def test_twins_are_compared_prompt_by_prompt():
-    known = [("measured", "l1", "l2"), ("measured", "r1", "r2")]
-    unknown = [("measured", "l1", "gone"), ("h25", "l1", "l2")]
-    rows = by(twins(observed(), [*known, *unknown], 0.95, 99), "base")
-    assert set(rows) == {"l1", "r1"}
-    p = [float(stats.ttest_rel(LOG[tuned], LOG[base]).pvalue) for _, base, tuned in known]
-    assert [row["p"] for row in rows.values()] == pytest.approx(p)
-    adjusted = multipletests(p, method="holm")[1]
-    assert [row["p_holm"] for row in rows.values()] == pytest.approx(adjusted)
-    row = rows["r1"]
-    assert row["log_ratio"] == pytest.approx((LOG["r2"] - LOG["r1"]).mean())
-    means = [np.exp(LOG[m]).mean() for m in ("r1", "r2")]
-    assert [row["base_gain"], row["tuned_gain"]] == pytest.approx(means)
-    assert row["low"] < row["log_ratio"] < row["high"]
 
 
 USUAL = {("yes", "on"), ("no", "off"), ("neither", "off")}  # model, and its tokenizer's BOS
