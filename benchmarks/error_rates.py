@@ -68,7 +68,6 @@ class Design:
         wrong: The verdicts that are wrong about the statements with the key ``NULL``.
         sizes: Numbers of seeds.
         ledgers: How many ledgers are drawn.
-        whole: Whether a verdict counts only if it is significant over the whole ledger.
     """
 
     design: str
@@ -77,17 +76,11 @@ class Design:
     wrong: Sequence[str] = ("holds", "fails", "depends")
     sizes: Sequence[int] = SIZES
     ledgers: int = MANY
-    whole: bool = False
 
     def errors(self, rng: np.random.Generator, n: int, ledgers: int) -> int:
         """The number of ledgers with a wrong verdict."""
         return sum(
-            any(
-                j.verdict in self.wrong
-                and j.claim.key == NULL
-                and not (self.whole and j.p_ledger >= ALPHA)
-                for j in judge(ledger, ALPHA)
-            )
+            any(j.verdict in self.wrong and j.claim.key == NULL for j in judge(ledger, ALPHA))
             for ledger in self.draw(rng, n, ledgers)
         )
 
@@ -199,10 +192,6 @@ def of_several() -> Iterator[Design]:
     yield Design("main claims first", "2 main effects, 8 nulls", gate, **in_document)
     gate = of_documents(1, 9, 1, primary=2)
     yield Design("main claims first", "a main effect, a main null, 8 nulls", gate, **in_document)
-    for nulls, effects in ((6, 0), (4, 2)):
-        words = f"5 documents of {nulls} nulls" + f" and {effects} effects" * bool(effects)
-        draw = of_documents(5, nulls, effects)
-        yield Design("Holm over the ledger", words, draw, whole=True, **in_document)
 
 
 def not_of_the_ledger() -> Iterator[Design]:

@@ -162,8 +162,7 @@ def claim(**changes: Any) -> dict[str, Any]:
             "readings": {"stated": reading()},
         },
         **CASE,
-        **{"hedges_g": 3.14159, "p": 0.03125, "p_flips": 0.0312, "p_holm": 0.0625},
-        "p_ledger": 0.125,
+        **{"p": 0.03125, "p_holm": 0.0625},
     } | changes
 
 
@@ -196,7 +195,7 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")
     """
     words = words or ("words",)
     first = words[0]
-    untested = {"p": None, "p_flips": None, "p_holm": None, "p_ledger": None, "hedges_g": None}
+    untested = {"p": None, "p_holm": None}
     untested |= {"effect": None, "low": None, "high": None}
     stated = reading(criterion=first, quote=first, corrected=first)
     claims = [

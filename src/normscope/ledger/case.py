@@ -10,7 +10,7 @@ from normscope.ledger.reading import Reading
 from normscope.ledger.vocabulary import Extent
 from normscope.statistics.estimate import estimate, estimate_median
 from normscope.statistics.levels import ALPHA, FEWEST
-from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, sign_test, student
+from normscope.statistics.means import Hypothesis, sign_flip, sign_test, student
 
 SMALLEST = math.ulp(0.0)
 SELECTION = "undecided: runs diverged, and the others are a selection"
@@ -31,9 +31,7 @@ class Case:
         p_holds, p_fails: One-sided p-values for the statement and for its opposite; NaN without
             a test.
         p_beyond: One-sided p-value that the quantity lies beyond the margin as well.
-        flips_holds, flips_fails: The same from sign flips, which do not assume normality.
         smallest: The smallest one-sided p-value that this number of units can give.
-        g: Hedges' g of the distances of the units from the bound.
         spread: Standard deviation over units; of logarithms on a logarithmic scale.
         seeds: The seeds of the models that are compared.
         fact: The answer of a deterministic case; None if it is tested.
@@ -50,10 +48,7 @@ class Case:
     p_holds: float = math.nan
     p_fails: float = math.nan
     p_beyond: float = math.nan
-    flips_holds: float = math.nan
-    flips_fails: float = math.nan
     smallest: float = math.nan
-    g: float = math.nan
     spread: float = math.nan
     seeds: tuple[int, ...] = ()
     extents: tuple[Extent, ...] = ()
@@ -114,8 +109,7 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
 
     The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t-test,
     or by sign flips if the reading asks for them; then there is no interval. With ``test: median``
-    the median is compared, by the sign test. The p-value of sign flips is computed for every mean.
-    Below ``FEWEST`` units there is no p-value.
+    the median is compared, by the sign test. Below ``FEWEST`` units there is no p-value.
 
     Args:
         values: The values; finite, except on a logarithmic scale.
@@ -132,21 +126,18 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
     if reading.test == "sign_flip":  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]
         low = high = math.nan
-    case = Case(mean, low, high, n=len(scaled), unit=reading.unit, g=hedges_g(distances))
+    case = Case(mean, low, high, n=len(scaled), unit=reading.unit)
     if len(scaled) < FEWEST:
         return case
     width = 0.0 if reading.margin is None else log(reading.margin) if is_log else reading.margin
     hypothesis = Hypothesis(reading.direction, width)
-    flips = sign_flip([]) if is_median else hypothesis.tested(distances, sign_flip)
     test = TESTS[reading.test]
-    main = flips if test is sign_flip else hypothesis.tested(distances, test)
+    main = hypothesis.tested(distances, test)
     return replace(
         case,
         p_holds=main.greater,
         p_fails=main.less,
         p_beyond=hypothesis.beyond(distances, test),
-        flips_holds=flips.greater,
-        flips_fails=flips.less,
         smallest=main.smallest,
         spread=stdev(distances),
     )

@@ -16,8 +16,7 @@ from normscope.ledger.claim import TESTS, Claim, Evidence
 from normscope.ledger.contrast import find
 from normscope.ledger.entry import Claims
 from normscope.ledger.reading import Reading
-from normscope.statistics.inference import gatekeep, holm
-from normscope.statistics.levels import ALPHA
+from normscope.statistics.inference import gatekeep
 
 NOTHING = Case.unknown("no data")
 
@@ -59,12 +58,6 @@ class Support:
         least = 2 * self.tests * self.case.smallest
         return least if math.isnan(least) else min(1.0, least)
 
-    @property
-    def p_flips(self) -> float:
-        """The two-sided p-value of sign flips; NaN if there are none."""
-        side = self.case.flips_holds if self.holds else self.case.flips_fails
-        return side if math.isnan(side) else min(1.0, 2 * self.tests * side)
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -73,7 +66,6 @@ class Judgement:
     Args:
         by: The support for the most probable answer.
         p_holm: Its p-value, adjusted for all tests of the document.
-        p_ledger: Its p-value, adjusted by Holm for all tests of the ledger.
         tests: The number of tests for which ``p_holm`` is adjusted.
         verdict: holds, fails, depends or undecided.
         why: Why it is undecided; empty otherwise.
@@ -82,17 +74,9 @@ class Judgement:
     claim: Claim
     by: Support
     p_holm: float
-    p_ledger: float
     tests: int
     verdict: str
     why: str = ""
-
-    @property
-    def flips_disagree(self) -> bool:
-        """Whether the t-test disagrees with sign flips that could decide, at a test's level."""
-        p, flips = self.by.p, self.by.p_flips
-        least = 2 * self.by.tests * 0.5**self.by.case.n
-        return not math.isnan(p + flips) and least < ALPHA and (p < ALPHA) != (flips < ALPHA)
 
 
 def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
@@ -132,13 +116,11 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
             for i, p in zip(tier, values, strict=True):
                 adjusted[i], tests[i] = p, sum(not math.isnan(counted[j]) for j in tier)
     judgements = []
-    for i, p_ledger in enumerate(holm(counted)):
-        verdict, by = answers[i]
-        is_tested = not math.isnan(by.p)
-        p_holm, p_whole = (adjusted[i], p_ledger) if is_tested else (math.nan, math.nan)
+    for i, (verdict, by) in enumerate(answers):
+        p_holm = math.nan if math.isnan(by.p) else adjusted[i]
         why = _why_undecided(claims[i], by, p_holm, tests[i], alpha)
         decided = "undecided" if why else verdict
-        judgements.append(Judgement(claims[i], by, p_holm, p_whole, tests[i], decided, why))
+        judgements.append(Judgement(claims[i], by, p_holm, tests[i], decided, why))
     return judgements
 
 

@@ -48,9 +48,7 @@ def record(judgement: Judgement, plan: Plan) -> dict[str, Any]:
         **_numbers(by.case),
         "p": _known(by.p),
         "p_smallest": _known(by.least),
-        "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),
-        "p_ledger": _known(judgement.p_ledger),
         "tests": judgement.tests,
         "readings": readings,
     }
@@ -106,14 +104,13 @@ def _alone(reading: Reading, finding: Finding) -> str:
 
 
 def _numbers(case: Case) -> dict[str, Any]:
-    """Effect, interval, n with its unit, Hedges' g, and the standard deviation over units."""
+    """Effect, interval, n with its unit, and the standard deviation over units."""
     return {
         "effect": _known(case.effect),
         "low": _known(case.low),
         "high": _known(case.high),
         "n": case.n,
         "n_unit": PLURALS[case.unit],
-        "hedges_g": _known(case.g),
         "spread": _known(case.spread),
     }
 
@@ -130,8 +127,6 @@ def _reason(judgement: Judgement) -> str:
         findings = judgement.claim.asked.items()
         answers = [(name, _alone(entry.readings[name], f)) for name, f in findings]
         words.insert(0, "; ".join(f"{name.replace('_', ' ')} {said}" for name, said in answers))
-    if judgement.flips_disagree:
-        words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
     return "; ".join(filter(None, words))
 
 

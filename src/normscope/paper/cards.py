@@ -269,16 +269,8 @@ def _off_label(claim: Row) -> str:
 
 
 def _p_values(claim: Row) -> str:
-    """The p-values of the deciding test, and Hedges' g; empty without a test."""
+    """The p-values of the deciding test; empty without a test."""
     if claim["p"] is None:
         return ""
-    write = SCIENTIFIC.text
-    words = [
-        f"{write(claim['p'])}; {write(claim['p_holm'])} within the document, "
-        f"{write(claim['p_ledger'])} over the whole ledger (Holm)"
-    ]
-    if claim["p_flips"] is not None:
-        words.append(f"sign flips {write(claim['p_flips'])}")
-    if claim["hedges_g"] is not None:
-        words.append(f"Hedges' g {write(claim['hedges_g'])}")
-    return "; ".join(words)
+    p, corrected = (SCIENTIFIC.text(claim[key]) for key in ("p", "p_holm"))
+    return f"{p}; {corrected} within the document (Holm)"

@@ -37,10 +37,9 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     ``off_label``, the outcomes of what was tested so; ``unasked``, what cannot be;
     ``uncompared`` assertions; ``negative``, results of authors that are confirmed;
     ``documents`` of the assertions that were tested; ``questions`` of this project, and their
-    ``answers`` by verdict; ``tested``, decided by a test; ``whole``, those that stand if Holm's
-    correction covers the whole ledger; ``facts``, decided deterministically; ``post_hoc`` of
-    the decided; ``corrected``, over which the whole ledger's correction goes; ``families`` with
-    tests, and the ``family`` error rate over them, at most, from those of each; None above 1.
+    ``answers`` by verdict; ``tested``, decided by a test; ``facts``, decided deterministically;
+    ``post_hoc`` of the decided; ``families`` with tests, and the ``family`` error rate over them,
+    at most, from those of each; None above 1.
     """
     alpha = 1 - ledger["level"]
     counted = assertions(ledger)
@@ -50,7 +49,7 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     questions = [claim for claim in ledger["claims"] if not is_asserted(ledger, claim)]
     answers = [claim["verdict"] for claim in questions]
     decided = [claim for claim in ledger["claims"] if claim["verdict"] in DECIDED]
-    tested = [claim for claim in decided if claim["p_ledger"] is not None]
+    tested = [claim for claim in decided if claim["p"] is not None]
     families = {claim["document"] for claim in ledger["claims"] if claim["p"] is not None}
     family = alpha * len(families)
     return counts(counted) | {
@@ -63,11 +62,9 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
         "questions": len(questions),
         "answers": {verdict: answers.count(verdict) for verdict in VERDICTS if verdict in answers},
         "tested": len(tested),
-        "whole": sum(claim["p_ledger"] < alpha for claim in tested),
         "facts": len(decided) - len(tested),
         "decided": len(decided),
         "post_hoc": sum(map(is_post_hoc, decided)),
-        "corrected": len(ledger["claims"]) - (len(decided) - len(tested)),
         "families": len(families),
         "family": Number(family, PERCENT) if family < 1 else None,
     }

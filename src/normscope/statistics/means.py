@@ -157,15 +157,3 @@ class Hypothesis:
 
     def _signed(self, distances: Sequence[float]) -> Sequence[float]:
         return [-v for v in distances] if self.direction == "less" else distances
-
-
-def hedges_g(differences: Sequence[float]) -> float:
-    """Mean over standard deviation, corrected for small samples (Hedges 1981); NaN below n = 3.
-
-    Of paired differences ``J(n - 1) mean/sd``, ``J(m) = gamma(m/2)/(sqrt(m/2) gamma((m - 1)/2))``.
-    """
-    m = len(differences) - 1
-    if m < 2 or not varies(differences):
-        return math.nan
-    log_j = scipy.special.gammaln(m / 2) - scipy.special.gammaln((m - 1) / 2) - math.log(m / 2) / 2
-    return float(np.mean(differences) / np.std(differences, ddof=1) * math.exp(log_j))

@@ -45,13 +45,8 @@ VALUES = st.lists(st.integers(-40, 60).map(lambda v: v / 8), min_size=6, max_siz
 
 
 @given(values=VALUES, bound=st.integers(-4, 4))
-def test_a_mean_is_tested_by_students_t_and_flips_stand_beside_it(values, bound):
+def test_a_mean_is_tested_by_students_t(values, bound):
     case = case_of(reading(bound=float(bound)), values)
-    signs = itertools.product((1, -1), repeat=len(values))
-    sums = [sum(s * (v - bound) for s, v in zip(flip, values, strict=True)) for flip in signs]
-    observed = sum(v - bound for v in values)
-    flips = sum(s >= observed for s in sums) / len(sums)
-    assert case.flips_holds == pytest.approx(flips)
     if len(set(values)) > 1:
         t = stats.ttest_1samp(values, bound, alternative="greater")
         assert case.p_holds == pytest.approx(t.pvalue)
@@ -60,10 +55,12 @@ def test_a_mean_is_tested_by_students_t_and_flips_stand_beside_it(values, bound)
         assert (case.low, case.high) == pytest.approx((low, high))
         assert case.smallest == 0
     else:  # nothing varies: no t, and flips decide
-        assert (case.p_holds, case.smallest) == (case.flips_holds, 2.0 ** -len(values))
+        signs = itertools.product((1, -1), repeat=len(values))
+        sums = [sum(s * (v - bound) for s, v in zip(flip, values, strict=True)) for flip in signs]
+        flips = sum(s >= sum(v - bound for v in values) for s in sums) / len(sums)
+        assert (case.p_holds, case.smallest) == (pytest.approx(flips), 2.0 ** -len(values))
     contrary = case_of(reading("less", bound=float(bound)), values)
-    both = (case.p_holds, case.flips_holds)
-    assert (contrary.p_fails, contrary.flips_fails) == pytest.approx(both)
+    assert contrary.p_fails == pytest.approx(case.p_holds)
 
 
 def t_interval(values: list[float]) -> tuple[float, float]:
@@ -180,14 +177,6 @@ def test_on_a_linear_scale_only_finite_values_are_compared(values):
 def test_a_test_needs_a_bound():
     with pytest.raises(Explained, match="'quantity' has no bound"):
         case_of(reading(bound=None), POSITIVE)
-
-
-def test_an_effect_size_is_in_standard_deviations():
-    """Of values with mean 3 and sd 1 at 6 degrees of freedom: Hedges' correction is 0.8687."""
-    unit = [v / stats.tstd(range(7)) for v in range(-3, 4)]
-    values = [3 + v for v in unit]
-    case = case_of(reading(bound=1.0), values)
-    assert case.g == pytest.approx(0.8687 * 2, rel=1e-3)
 
 
 def test_an_interval_has_its_level():

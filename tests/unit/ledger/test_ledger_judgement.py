@@ -242,12 +242,6 @@ def test_a_reading_is_one_whatever_its_cases():
     assert judgement.by.p == pytest.approx(2 * 3 * 2 * 1e-4)
 
 
-def test_holm_over_the_ledger_counts_the_statements_of_all_documents():
-    two = judged(claim(two_sided(0.01)), claim(two_sided(0.002), document="other"))
-    assert [j.p_holm for j in two] == pytest.approx([0.02, 0.004])
-    assert [j.p_ledger for j in two] == pytest.approx([0.02, 0.008])
-
-
 @pytest.mark.parametrize("cases", [{}, {"": Case.unknown("no data")}, {"": Case()}])
 def test_of_nothing_nothing_is_said(cases):
     judgement = one(cases)
@@ -321,17 +315,6 @@ def test_too_few_units_decide_nothing_and_it_is_said():
     families = two_sided(0.1, 1.0, 5, smallest=0.1, unit="family")
     judgement = one(families, test="permutation", bound=None, criterion="higher")
     assert judgement.why == "5 families give no p below 0.2"
-
-
-def test_exact_flips_that_disagree_are_noticed():
-    agree = two_sided(0.01, flips_holds=0.02)
-    assert not one(agree).flips_disagree
-    disagree = one(two_sided(0.01, flips_holds=0.03))
-    assert disagree.flips_disagree
-    assert disagree.by.p_flips == pytest.approx(0.06)
-    assert not one(two_sided(0.01)).flips_disagree
-    few = two_sided(0.01, n=5, flips_holds=1 / 32)  # the least p of five seeds is above the level
-    assert not one(few).flips_disagree
 
 
 P = st.integers(1, 16).map(lambda n: 2.0**-n)

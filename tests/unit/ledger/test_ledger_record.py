@@ -1,7 +1,6 @@
 """The ledger as data: what claims.json holds."""
 
 import json
-import math
 
 import pytest
 from ledger_recipes import RAW, UNFROZEN, book, claim, document, entry, read, two_sided
@@ -16,7 +15,7 @@ from normscope.ledger.record import ledger, record
 
 ALPHA = 0.05
 HOSTILE = 'a | b\nc <script> & "d" \\textbf{e} $x_1$ 100% [f](g) ~ # \u200bé'
-EXACT = two_sided(1 / 3000, effect=1 / 3, low=-2 / 3, high=1e-7 / 3, g=math.pi)
+EXACT = two_sided(1 / 3000, effect=1 / 3, low=-2 / 3, high=1e-7 / 3)
 ORDER = ["zeta", "alpha", "mid", "beta"]
 
 
@@ -51,12 +50,12 @@ def test_numbers_have_9_digits_and_none_is_nan(tmp_path):
     assert (row["document"], stated["criterion"]) == ("paper", "it is above 0")
     assert (stated["as_published"], stated["corrected"], stated["its_verdict"]) == ("was", "is", "")
     assert (row["effect"], row["low"]) == (0.333333333, -0.666666667)
-    assert (row["high"], row["hedges_g"]) == (3.33333333e-8, 3.14159265)
+    assert row["high"] == 3.33333333e-8
     assert (row["p"], row["p_holm"]) == (0.000666666667, 0.000666666667)
     assert row["p_smallest"] == float(f"{2.0**-19:.9g}")
     assert (row["n"], row["n_unit"], row["case"]) == (20, "seeds", "")
     fact = claims["alpha"]
-    for name in ("effect", "low", "high", "hedges_g", "p", "p_holm", "p_smallest"):
+    for name in ("effect", "low", "high", "p", "p_holm", "p_smallest"):
         assert fact[name] is None
     assert fact["readings"]["stated"]["cases"][""]["effect"] is None
     assert "NaN" not in (tmp_path / "claims.json").read_text()

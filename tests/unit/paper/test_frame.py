@@ -69,7 +69,7 @@ def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
     totals = printed.words["totals"]
-    assert [totals[key] for key in ("count", "assertions", "confirmed", "whole")] == [1, 1, 1, 0]
+    assert [totals[key] for key in ("count", "assertions", "confirmed")] == [1, 1, 1]
     assert printed.words["alpha"] == Number(1 - 0.9, PERCENT)
     assert {name: str(number) for name, number in printed.numbers.items()}.items() >= {
         **{"alpha": "10%", "layernorm loss": "1.90", "claims": "1", "claims tests": "1"},
@@ -85,7 +85,7 @@ def test_the_example_for_latex_names_macros_that_exist():
 
 def test_the_ledger_says_verdicts_and_what_they_rest_on():
     known = {"effect": 1 / 3, "low": -2 / 3, "high": 1e-7 / 3, "p_holm": 2 / 1500, "n": 20}
-    untested = {"p": None, "p_holm": None, "hedges_g": None, "low": None}
+    untested = {"p": None, "p_holm": None, "low": None}
     rows = [
         claim(**known, case="deep", verdict="fails", reason="one seed"),
         claim(**untested),

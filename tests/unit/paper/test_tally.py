@@ -14,16 +14,16 @@ from normscope.paper.statements import ledger_numbers, ledger_table, outcome, ta
 from normscope.paper.table import Number
 from normscope.paper.tally import totals
 
-FACT = {"p": None, "p_holm": None, "p_ledger": None, "n_unit": "facts"}
+FACT = {"p": None, "p_holm": None, "n_unit": "facts"}
 NEGATIVE = {"published_verdict": "fails"}
 CLAIMS = [
-    claim(key="a", p_ledger=0.04),
+    claim(key="a"),
     claim(key="b", verdict="fails"),
     claim(key="c", verdict="fails", **NEGATIVE, **FACT),
     claim(key="d", verdict="holds", **NEGATIVE, post_hoc="its test was changed"),
-    claim(key="e", verdict="depends", p_ledger=0.051),
-    claim(key="f", verdict="undecided", post_hoc="its test was changed", p_ledger=None),
-    claim(key="g", document="questions", verdict="fails", p_ledger=0.001),
+    claim(key="e", verdict="depends"),
+    claim(key="f", verdict="undecided", post_hoc="its test was changed", p=None),
+    claim(key="g", document="questions", verdict="fails"),
     claim(key="h", published_verdict="none", verdict="holds"),
     claim(key="i", verdict="fails", **NEGATIVE, off_label=True, post_hoc="its test was changed"),
     claim(key="j", verdict="undecided", off_label=True),
@@ -47,11 +47,11 @@ def test_what_is_off_label_or_cannot_be_asked_is_counted_apart_and_questions_are
     assert every == {"document": "all documents"} | row
 
 
-def test_the_error_rate_is_that_of_a_document_and_of_the_whole_ledger():
-    """At 5%, a p of 0.051 does not stand; deterministic verdicts are in no family."""
+def test_the_error_rate_is_that_of_a_document():
+    """Deterministic verdicts are in no family."""
     words = totals(ledger(*CLAIMS))
-    names = "assertions negative documents questions tested whole facts post_hoc".split()
-    assert [words[name] for name in names] == [8, 1, 1, 2, 8, 2, 1, 2]
+    names = "assertions negative documents questions tested facts post_hoc".split()
+    assert [words[name] for name in names] == [8, 1, 1, 2, 8, 1, 2]
     assert words["answers"] == {"holds": 1, "fails": 1}
     assert words["off_label"] == {"confirmed": 1, "open": 1}
     assert (words["unasked"], words["uncompared"]) == (1, 2)
@@ -75,7 +75,6 @@ def test_the_opening_can_be_written_from_any_ledger(claims, tmp_path):
     words = frame.words["totals"]
     text = opening(tmp_path, frame, "## Methods")
     assert f"Of the {words['assertions']} assertions of {words['documents']} documents" in text
-    assert ("whole ledger at 5%" in text) == bool(words["tested"])
     off_label = "neither for nor against them: 1 confirmed, 1 open."
     for limit in (off_label, "1 more assertion cannot be asked here", "2 more are marked and not"):
         assert (limit in text) == (claims is CLAIMS)

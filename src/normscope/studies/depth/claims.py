@@ -66,7 +66,7 @@ def _largest(cases: Pairs) -> tuple[Case, tuple[float, float]]:
             return case, pair
     effect = {pair: case.effect for pair, case in cases.items()}
     best = max((min(row, key=effect.__getitem__) for row in rows), key=effect.__getitem__)
-    unknown = dict.fromkeys(("low", "high", "flips_holds", "flips_fails", "g", "spread"), math.nan)
+    unknown = dict.fromkeys(("low", "high", "spread"), math.nan)
     largest = replace(
         cases[best],
         p_holds=_of_one_and_all(rows, lambda pair: cases[pair].p_holds),
