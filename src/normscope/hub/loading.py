@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import dataclass
+from importlib.metadata import distributions
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
+import transformers
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from normscope.errors import Explained
 from normscope.hub.architecture import Body, attention_shape, find_body, norm_kind
@@ -20,6 +23,8 @@ GB = 1e9  # bytes
 ATTENTION = "eager"
 SINGLE = ("model.safetensors", "pytorch_model.bin")  # in transformers' order of preference
 VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
+
+READERS = {"SentencePiece": {"sentencepiece", "protobuf"}, "tiktoken": {"tiktoken"}}
 
 
 @dataclass(frozen=True)
@@ -61,15 +66,16 @@ def load_model(
         raise Explained(f"{directory} has no tokenizer: none of {', '.join(VOCABULARIES)}")
     try:
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
         with torch.device("meta"):
-            empty = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
-    except (ValueError, KeyError, OSError, ImportError, AttributeError, StrictDataclassError) as e:
-        first = (str(e).splitlines() or [""])[0][:200]
-        raise Explained(
-            f"{directory}: transformers cannot build this model or its tokenizer, because files "
-            f"are damaged or missing, or not without running code that comes with it: {first}"
-        ) from e
+            empty = AutoModelForCausalLM.from_config(
+                config, attn_implementation=ATTENTION, trust_remote_code=False
+            )
+    except Exception as e:  # transformers raises errors of many types
+        raise _error(directory, e, "config.json makes no model", "correct or fetch it again") from e
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    except Exception as e:
+        raise _tokenizer_error(directory, e) from e
     find_body(empty, measured.blocks, measured.final_norm)  # before any weights are read
     parameters = sum(p.numel() for p in empty.parameters())
     offloaded = parameters * 4 > memory_gb * GB
@@ -105,6 +111,7 @@ def with_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
         Explained: the weights are damaged, or not those of the configuration, or transformers does
             not plan to offload them.
     """
+    method = (_facts(directory).get("quantization_config") or {}).get("quant_method")
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             directory,
@@ -128,12 +135,17 @@ def with_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
                 f"{directory}: the weights of a {config.model_type} model cannot be offloaded to "
                 "disk: raise memory_gb so that all of them fit"
             ) from e
-        first = (str(e).splitlines() or [""])[0][:200]
-        raise Explained(
-            f"{directory}: the weights are damaged, or not those of config.json "
-            f"({type(e).__name__}: {first}): fetch them again"
-        ) from e
+        reason, remedy = "the weights are damaged, or not those of config.json", "fetch them again"
+        if method:
+            reason = f"the weights are quantized ({method}), and transformers cannot read them"
+            remedy = "give weights without quantization"
+        raise _error(directory, e, reason, remedy) from e
     model, report = loaded
+    if method and (report["mismatched_keys"] or report["missing_keys"]):
+        raise Explained(
+            f"{directory}: the weights are quantized ({method}), and transformers "
+            f"{transformers.__version__} does not read them: give weights without quantization"
+        )
     if wrong := sorted(str(key[0]) for key in report["mismatched_keys"]):
         raise Explained(
             f"{directory}: {', '.join(wrong[:3])}: the shape is not that of config.json"
@@ -141,6 +153,68 @@ def with_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
     if missing := sorted(report["missing_keys"]):
         raise Explained(f"{directory} lacks {len(missing)} weight(s): {', '.join(missing[:3])}")
     return model.eval()
+
+
+def _error(directory: Path, e: Exception, otherwise: str, remedy: str) -> Explained:
+    """The error for a model that transformers cannot load, with its reason and the way out.
+
+    Args:
+        directory: of the model.
+        e: what transformers raised.
+        otherwise: the reason where e shows no other.
+        remedy: for it.
+    """
+    facts, text = _facts(directory), " ".join(str(e).split())[:300]
+    kind, version = facts.get("model_type"), transformers.__version__
+    has_code = "auto_map" in facts and kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    if isinstance(e, ImportError):
+        reason, remedy = f"a package is missing ({text})", "install it"
+    elif isinstance(e, MemoryError | torch.OutOfMemoryError) or "allocate memory" in text:
+        reason, remedy = f"there is not enough memory ({text})", "lower memory_gb, or free some"
+    elif isinstance(e, OSError) and e.errno:
+        reason, remedy = f"{e.strerror}: {e.filename or directory}", "correct this and start again"
+    elif has_code or "trust_remote_code" in str(e):
+        reason = "it needs code that comes with it, which is not run"
+        remedy = "give a model whose code transformers has"
+    elif kind and kind not in CONFIG_MAPPING:
+        reason = f"transformers {version} does not know the model_type {kind!r} of its config.json"
+        remedy = "correct it, or install a newer transformers"
+    elif kind and kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        reason = f"transformers {version} has no causal language model of the model_type {kind!r}"
+        remedy = "give a decoder"
+    else:
+        reason = f"{otherwise} ({type(e).__name__}: {text})"
+    return Explained(f"{directory}: {reason}: {remedy}")
+
+
+def _tokenizer_error(directory: Path, e: Exception) -> Explained:
+    """The error for a tokenizer that transformers cannot load.
+
+    Where a package is missing, transformers tries others in turn, and its error names the last.
+    """
+    if (directory / "tokenizer.json").is_file():
+        reason, remedy = "tokenizer.json cannot be read", "fetch it again, or update transformers"
+        return _error(directory, e, reason, remedy)
+    for path in (directory / "tokenizer.model", directory / "spiece.model"):
+        if path.is_file():
+            with path.open("rb") as file:
+                kind = "SentencePiece" if file.read(1) == b"\n" else "tiktoken"
+            lacking = READERS[kind] - {distribution.name for distribution in distributions()}
+            if lacking:
+                return Explained(
+                    f"{path} has the format of {kind}, and packages that read it are missing: "
+                    f"install {' and '.join(sorted(lacking))}, or give a tokenizer.json"
+                )
+    return _error(directory, e, "its tokenizer cannot be read", "fetch it again")
+
+
+def _facts(directory: Path) -> dict[str, Any]:
+    """The content of config.json, if it has any."""
+    try:
+        content = json.loads((directory / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def weight_files(directory: Path) -> list[Path]:

@@ -1,9 +1,9 @@
 """Models on disk: pickled weights give the same numbers, and errors name the damaged file."""
 
 import json
-import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,17 +114,81 @@ def test_a_directory_that_lacks_files_is_an_error(model, removed, words):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"model_type": "nonesuch"},
         {"n_head": 5},
         {"n_layer": "many"},
         {"activation_function": "nonesuch"},
-        {"model_type": "vit"},
+        {"dtype": "float99"},
     ],
     ids=str,
 )
 def test_a_configuration_that_makes_no_model_is_an_error_that_names_it(model, changes):
     edit(model / "config.json", **changes)
-    refused(model)
+    refused(model, "config.json makes no model", *map(str, changes.values()))
+
+
+def quantized(method: str, **more: Any) -> dict[str, Any]:
+    return {"quantization_config": {"quant_method": method, "bits": 4, **more}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model_type": "nonesuch"}, "does not know the model_type 'nonesuch'"),
+        ({"model_type": "vit"}, "no causal language model of the model_type 'vit': give a decoder"),
+        (quantized("bitsandbytes", load_in_4bit=True), "requires bitsandbytes"),
+        (quantized("gptq"), "requires optimum"),
+        (quantized("awq"), "requires gptqmodel"),
+        (quantized("compressed-tensors"), "compressed-tensors>="),
+        (quantized("higgs"), "only supported on GPU"),
+    ],
+    ids=str,
+)
+def test_the_reason_is_not_taken_for_damage(model, changes, words):
+    """The packages are not among those that normscope needs."""
+    edit(model / "config.json", **changes)
+    message = refused(model, words)
+    assert "damaged" not in message
+    assert "fetch" not in message
+    if "requires" in words:
+        assert message.endswith("install it")
+
+
+def test_quantized_weights_that_transformers_does_not_read_are_named(model):
+    edit(model / "config.json", **quantized("nonesuch"))
+    rewrite(model, "h.2.mlp.c_fc.weight", lambda w: w[:1].to(torch.uint8))
+    refused(model, "quantized (nonesuch)", "give weights without quantization")
+
+
+def test_a_kernel_that_the_configuration_asks_for_is_not_used(model):
+    edit(model / "config.json", _attn_implementation="flash_attention_2")
+    assert load(model).model.config._attn_implementation == "eager"
+
+
+def newer_tokenizer(directory: Path) -> None:
+    path = directory / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["model"]["type"] = "Nonesuch"
+    path.write_text(json.dumps(content))
+
+
+def other_tokenizer(content: bytes, directory: Path) -> None:
+    (directory / "tokenizer.json").unlink()
+    (directory / "tokenizer.model").write_bytes(content)
+    (directory / "tokenizer_config.json").write_text('{"tokenizer_class": "LlamaTokenizer"}')
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (newer_tokenizer, "tokenizer.json cannot be read"),
+        (partial(other_tokenizer, b"\n\x0e\n\x05<unk>"), "install protobuf and sentencepiece"),
+        (partial(other_tokenizer, b"IQ== 0\n"), "install tiktoken"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_read_is_an_error_with_its_reason(model, change, words):
+    """Without sentencepiece and protobuf, transformers names tiktoken."""
+    change(model)
+    refused(model, words)
 
 
 def edit(path: Path, **changes) -> None:
@@ -140,8 +204,7 @@ def test_code_that_comes_with_a_model_is_not_run(model, tmp_path, kind):
     if kind == "gpt2":  # transformers uses its built-in class
         assert load(model).facts["class"] == "GPT2LMHeadModel"
     else:
-        message = refused(model, "without running code that comes with it")
-        assert re.search("custom code|trust_remote_code", message)
+        refused(model, "it needs code that comes with it, which is not run")
     assert not harm.exists()
 
 
