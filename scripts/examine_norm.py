@@ -1,5 +1,6 @@
 """Examine a norm with code of its own before anything is trained, and write what was found."""
 
+import os
 from pathlib import Path
 
 from pydantic import Field
@@ -20,10 +21,14 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = parse(Flags)
+    flags, forks = parse(Flags), []
+    # a fork would go on with the examination, and make forks itself
+    os.register_at_fork(before=lambda: forks.append(1), after_in_child=lambda: os._exit(0))
     try:
         examined = examine(flags.norm)
-    except Exception as e:  # of any kind, as the code is a user's
+        if forks:
+            raise Explained("it forks the process: compute in this one")
+    except BaseException as e:  # of any kind, as the code is a user's
         kind = "" if isinstance(e, Explained) else f"{type(e).__name__}: "
         raise Explained(f"{flags.norm.name}: {kind}{' '.join(str(e).split())}") from None
     flags.out.parent.mkdir(parents=True, exist_ok=True)

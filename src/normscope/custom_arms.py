@@ -11,9 +11,12 @@ import importlib.metadata
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -245,25 +248,46 @@ def _examined(custom: Custom, root: Path, copies: Path) -> Custom:
     out = copies / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     if not out.is_file():
         command = [sys.executable, str(script), "--norm", custom.model_dump_json()]
-        environment = os.environ | {"PYTHONPATH": _path(root)}
+        _examine(custom.name, [*command, "--out", str(out.absolute())], root)
+    return Custom.model_validate(json.loads(out.read_text()))
+
+
+def _examine(name: str, command: Sequence[str], root: Path) -> None:
+    """Run the examination of a norm, and end all processes that it started.
+
+    Raises:
+        Explained: It failed, ended without a word, or took too long.
+    """
+    environment = os.environ | {"PYTHONPATH": _path(root)}
+    at = "when it was built and run on a few tokens"
+    with tempfile.TemporaryFile("w+", errors="replace") as stderr:
+        # a session of its own is a group of processes, which may outlive the first one
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            start_new_session=True,
+        )
         try:
-            done = subprocess.run(
-                [*command, "--out", str(out)],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-                check=False,
-            )
+            status = process.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise Explained(
-                f"{custom.name} did not finish in {TIMEOUT_S} s when it was built and run on a few "
-                "tokens: look for an endless loop"
+                f"{name} did not finish in {TIMEOUT_S} s {at}: look for an endless loop"
             ) from None
-        if done.returncode or not out.is_file():
-            lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
-            raise Explained(lines[-1].removeprefix("error: "))
-    return Custom.model_validate(json.loads(out.read_text()))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        stderr.seek(0)
+        lines = stderr.read().split("\n")
+    if errors := [line for line in lines if line.startswith("error: ")]:
+        raise Explained(errors[-1].removeprefix("error: "))
+    if status < 0:
+        raise Explained(f"{name} was ended by {signal.Signals(-status).name} {at}")
+    if not Path(command[-1]).is_file():
+        raise Explained(f"{name} ended its process with status {status} {at}")
 
 
 def _path(root: Path) -> str:

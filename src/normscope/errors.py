@@ -23,7 +23,16 @@ MOST = 5  # places with the same problem that a message lists
 
 
 class Explained(Exception):
-    """An error that a user can fix; its message names the thing, the reason and the way out."""
+    """An error that a user can fix; its message names the thing, the reason and the way out.
+
+    The message may quote a user's text, of which only what can be printed reaches a terminal.
+    """
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return "".join(
+            c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text
+        )
 
 
 def suggest(word: object, known: Iterable[object]) -> str:

@@ -1,6 +1,7 @@
 """Arms of a configuration whose norms have code of their own."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def test_a_changed_line_is_another_norm_and_a_changed_comment_is_not(user):
 
 def test_a_norm_is_examined_once(user, monkeypatch):
     registered(user)
-    monkeypatch.setattr(custom_arms.subprocess, "run", None)
+    monkeypatch.setattr(custom_arms.subprocess, "Popen", None)
     registered(user, label="Mine")
     assert ARMS["mine"].label == "Mine"
 
@@ -171,6 +172,40 @@ def test_an_endless_loop_ends(user, monkeypatch):
         if begun.exists():
             break
     assert begun.exists()
+
+
+FORWARD = "return SCALE * self.gain * x / (x.abs().mean(-1, keepdim=True) + self.eps)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("import os; os._exit(0)", "ended its process with status 0"),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by SIGKILL"),
+        ("import os; os.chdir('/')", "changes the working directory"),
+        ("import os; os.fork()", "it forks the process"),
+        (r"raise ValueError('\x1b[31mred\x9b')", r"\x1b[31mred\x9b"),
+    ],
+)
+def test_what_a_norm_does_to_its_process_is_said(user, statement, reason):
+    (user / "my_norm.py").write_text(NORM.replace(FORWARD, f"{statement}\n        {FORWARD}"))
+    with pytest.raises(Explained) as error:
+        registered(user)
+    assert reason in str(error.value)
+    assert str(error.value).startswith("arms.mine: my_norm.py:MyNorm")
+    assert str(error.value).isprintable()
+
+
+def test_nothing_that_a_norm_starts_outlives_its_examination(user):
+    pid = user / "pid"
+    start = "import subprocess; process = subprocess.Popen(['sleep', '600'])"
+    keep = f"open({str(pid)!r}, 'w').write(str(process.pid))"
+    (user / "my_norm.py").write_text(f"{start}\n{keep}\n{NORM}")
+    registered(user)
+    time.sleep(0.1)
+    status = Path(f"/proc/{pid.read_text()}/stat")
+    assert not status.exists() or status.read_text().split()[2] == "Z"  # nobody waits for it
 
 
 def test_an_unusual_configuration_is_left_to_its_validation(user):

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,7 +121,9 @@ def _tokens(d: int, seed: int = 0) -> Tensor:
 def _settings() -> dict[str, Any]:
     """Settings of the process that other code depends on."""
     return {
+        "the working directory": Path.cwd(),
         "torch's default dtype": torch.get_default_dtype(),
+        "torch's default device": torch.get_default_device(),
         "torch's number of threads": torch.get_num_threads(),
         "torch's precision of products": torch.get_float32_matmul_precision(),
         "whether torch records gradients": torch.is_grad_enabled(),
