@@ -11,6 +11,10 @@ INSTALL := @$(BIN)/python -m pip install -qq -c constraints.txt -c constraints-d
 
 SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
+# a recipe finds what the command line sets in its environment, where the shell does not read it as a command
+VARIABLES := NORM BUDGET RESULTS STUDIES BUILD
+$(foreach name,$(VARIABLES),$(if $(filter command line,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
+export $(VARIABLES)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: results demo card gallery paper docs docs-links test test-docs test-paper test-engines test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
@@ -25,7 +29,7 @@ demo: $(READY) # the whole workflow with small models, in the folder demo/
 BUDGET := 5 min
 card: $(READY) # the card of a norm: NORM=my_norm.py:MyNorm, or several in quotes; BUDGET="20 min" or "1 h" finds smaller differences
 	$(if $(NORM),,$(error name a norm: make card NORM=my_norm.py:MyNorm))
-	snakemake --cores 2 card --config 'card={norm: "$(NORM)", budget: "$(BUDGET)"}'
+	snakemake --cores 2 card --config "card=$$(python -c 'import json, os; print(json.dumps({"norm": os.environ["NORM"], "budget": os.environ["BUDGET"]}))')"
 
 gallery: $(READY) # makes the cards that the site shows, those of config/gallery.yaml, and keeps their tables in evidence/card
 	snakemake --cores 2 card --configfile config/gallery.yaml
@@ -51,7 +55,7 @@ test-docs: $(READY)-docs
 	pytest tests/docs
 
 test-paper: $(READY)-browser # opens the results in a browser and compiles them with LaTeX
-	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
+	NORMSCOPE_PAPER="$$RESULTS/paper" NORMSCOPE_PAGE="$$RESULTS/paper/summary.html" pytest -n 2 tests/browser tests/latex
 
 test-slurm: $(READY)-engines # run as root: starts a one-node Slurm cluster and stops it
 	pytest -s tests/slurm
@@ -99,7 +103,7 @@ freeze: $(READY) # fixes the tests, and the settings of config.yaml and config/p
 STUDIES :=
 evidence: $(READY) # runs config/paper.yaml for hours and keeps the results in evidence/; STUDIES="main recall" runs and keeps these studies alone
 	$(if $(STUDIES),,snakemake --cores 4 --configfile config/paper.yaml)
-	python scripts/evidence.py $(STUDIES)
+	python scripts/evidence.py $$STUDIES
 
 verify: $(READY) # retrains a random tenth of the small models in the evidence, and compares them
 	snakemake --cores 4 texts --configfile config/paper.yaml
@@ -107,7 +111,7 @@ verify: $(READY) # retrains a random tenth of the small models in the evidence, 
 
 BUILD :=
 image: # a container image, for executors that need one: docs/howto/executors.md
-	buildah build $(BUILD) --tag normscope .
+	buildah build $$BUILD --tag normscope .
 
 prune: $(READY) # removes entries of the store that neither config.yaml nor a variant in config/ asks for
 	python scripts/prune.py

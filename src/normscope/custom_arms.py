@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +35,7 @@ EXAMINATION = [
     *(f"src/normscope/measure/{name}.py" for name in ("derivatives", "examination", "properties")),
     "src/normscope/nn/custom.py",
 ]
+CLASS = r":[A-Za-z_]\w*$"  # after the file or the package
 TIMEOUT_S = 120  # of an examination, most of which is the import of torch
 
 
@@ -49,7 +50,7 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 class CustomArm(Strict):
     """An arm whose norm has code of its own."""
 
-    module: Annotated[str, Field(pattern=r"^[^:\r\n]+:[A-Za-z_]\w*$")] = Field(
+    module: Annotated[str, Field(pattern=rf"^[^:\r\n]+{CLASS}")] = Field(
         description="file.py:Class, found from the folder of the configuration file, or "
         "package.module:Class of an installed package. The class is called with d, in its first "
         "argument without a default that options does not name, or in one that is named d, "
@@ -72,12 +73,24 @@ def name_card_norms(raw: Any) -> None:
     if not isinstance(card, dict) or not isinstance(known, dict):
         return
     given = card.get("norm")
-    norms = given.split() if isinstance(given, str) else given
+    names = {row.name for row in arms.BUILT_IN} | known.keys()
+    norms = list(_split(given, names)) if isinstance(given, str) else given
     if not isinstance(norms, list):
         return
     card["norm"] = [_named(str(norm), known) for norm in norms]
     if known:
         raw["arms"] = known
+
+
+def _split(text: str, known: Collection[str]) -> Iterator[str]:
+    """Norms with spaces between them: each is a known arm, or ends with the name of a class."""
+    words: list[str] = []
+    for word in re.split(r"\s", text):
+        words += [word] if words or word else []
+        if (len(words) == 1 and word in known) or re.search(CLASS, word):
+            yield " ".join(words)
+            words = []
+    yield from filter(None, words)
 
 
 def _named(norm: str, known: dict[str, Any]) -> str:
@@ -159,14 +172,11 @@ def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     place, _, kind = arm.module.rpartition(":")
     if not place.endswith(".py"):
         return Custom(name=arm.module, options=arm.options, code=_version(place.split(".")[0]))
-    paths = [folder / place for folder in folders]
+    paths = [folder / Path(place).expanduser() for folder in folders]
     path = next(filter(Path.is_file, paths), None)
     if path is None:
         looked = " and ".join(str(folder.absolute()) for folder in dict.fromkeys(folders))
-        raise Explained(
-            f"there is no file {place} in {looked}; a path with spaces is given in a list, "
-            'norm: ["a b/norm.py:Norm"]'
-        )
+        raise Explained(f"there is no file {place} in {looked}")
     sources = {file.name: file.read_bytes() for file in _closure(path.absolute())}
     digests = " ".join(f"{name} {source_digest(source)}" for name, source in sources.items())
     code = hashlib.sha256(digests.encode()).hexdigest()[:16]

@@ -1,11 +1,13 @@
 """The card of a norm in a file: from an empty folder, and again after changes."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 from project import ROOT, Project
 
 import normscope
@@ -76,10 +78,28 @@ def test_a_card_needs_a_norm(made: Project, tmp_path: Path):
     assert "Traceback" not in output
 
 
-def test_norms_that_python_cannot_pass_on(tmp_path: Path):
-    local = type("Local", (normscope.Explained,), {})
-    with pytest.raises(Explained, match="give a subclass of torch"):
-        normscope.card(local, folder=tmp_path)  # pyright: ignore[reportArgumentType]
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"norm": type("Local", (normscope.Explained,), {})}, "norm is Local: give a subclass of"),
+        ({"norm": 3}, "norm is of type int: give a subclass of torch"),
+        ({"norm": None}, "norm is of type NoneType"),
+        ({"norm": ["dyt", 3]}, "norm is of type int"),
+        ({"norm": torch.nn.LayerNorm(4)}, "norm is of type LayerNorm"),
+        ({"norm": []}, "norm is empty"),
+        ({"norm": "dyt", "budget": "5 mn"}, "did you mean 5 min?"),
+        ({"norm": "dyt", "budget": 5}, "there is no budget 5"),
+        ({"norm": "dyt", "budget": ["5 min"]}, r"there is no budget \['5 min'\]"),
+        ({"norm": "dyt", "cores": 0}, "cores is 0"),
+        ({"norm": "dyt", "cores": "2"}, "cores is '2'"),
+        ({"norm": "dyt", "folder": 3}, "folder is of type int"),
+        ({"norm": "dyt", "folder": __file__}, "test_card.py: File exists"),
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments, reason, tmp_path: Path):
+    with pytest.raises(Explained, match=reason) as error:
+        normscope.card(**{"folder": tmp_path, **arguments})
+    assert "\n" not in str(error.value)
 
 
 def test_make_asks_for_a_norm():
@@ -87,3 +107,13 @@ def test_make_asks_for_a_norm():
     make = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert make.returncode
     assert "make card NORM=my_norm.py:MyNorm" in make.stderr
+
+
+def test_make_passes_a_norm_on_as_one_word(made: Project, tmp_path: Path):
+    """Whatever its path has in it; nothing of it is a command of the shell or of make."""
+    project = made.copy(tmp_path / "project")
+    (ready,) = re.findall(r"^READY := (.+)$", project.run("make", "-pn", "clean"), re.MULTILINE)
+    path = 'it\'s  "my" norms;touch a;$(touch b)`touch c`$(shell touch d){e}\\n.py'
+    output = project.run("make", "-o", ready, "card", f"NORM=dyt {path}:N", ok=False)
+    assert f"there is no file {path} in" in output
+    assert not {path.name for path in project.root.iterdir()} & {*"abcd"}

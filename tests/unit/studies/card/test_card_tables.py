@@ -321,13 +321,23 @@ def test_classes_become_arms():
     raw: dict[str, Any] = {
         "arms": {"mine": {"module": "a.py:Mine", "label": "Mine"}},
         "card": {
-            "norm": "x/a.py:MyNorm torch.nn:LayerNorm b.py:LayerNorm c.py:Dyt d.py:_Null dyt mine "
-            "a.py:Mine"
+            "norm": "x/a.py:MyNorm torch.nn:LayerNorm  b.py:LayerNorm\nc.py:Dyt d.py:_Null dyt "
+            "mine a.py:Mine my  norms/it's.py:N"
         },
     }
     name_card_norms(raw)
     assert raw["card"]["norm"] == [
-        *("my_norm", "layer_norm", "b_layer_norm", "c_dyt", "norm_null", "dyt", "mine", "a_mine")
+        *(
+            "my_norm",
+            "layer_norm",
+            "b_layer_norm",
+            "c_dyt",
+            "norm_null",
+            "dyt",
+            "mine",
+            "a_mine",
+            "n",
+        )
     ]
     assert raw["arms"] == {
         "mine": {"module": "a.py:Mine", "label": "Mine"},
@@ -337,6 +347,7 @@ def test_classes_become_arms():
         "c_dyt": {"module": "c.py:Dyt"},
         "norm_null": {"module": "d.py:_Null"},
         "a_mine": {"module": "a.py:Mine"},
+        "n": {"module": "my  norms/it's.py:N"},
     }
     unchanged: list[Any] = [{}, {"card": None}, {"card": {}}, {"card": {"norm": 3}}, []]
     for other in unchanged:
