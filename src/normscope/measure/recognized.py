@@ -165,8 +165,7 @@ def _exact(x: Tensor) -> Tensor:
 
 
 def _tensors(module: nn.Module) -> list[Tensor]:
-    """Parameters and buffers of a module itself."""
-    return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
+    return [*module.parameters(), *module.buffers()]
 
 
 @torch.no_grad()
@@ -176,7 +175,7 @@ def _fit(module: nn.Module, x: Tensor, *, is_moved: bool = False) -> TokenNorm:
     Args:
         module: any module.
         x: an input, whose type, device and number of dimensions the tokens have.
-        is_moved: whether its parameters have been changed, to see more than a gain of 0.
+        is_moved: whether 1 has been added to its parameters, to see more than a gain of 0.
 
     Raises:
         Explained: it does not compute a norm of each token.
@@ -185,7 +184,10 @@ def _fit(module: nn.Module, x: Tensor, *, is_moved: bool = False) -> TokenNorm:
     plus, minus = (_exact(run(module, sign * probes, cast=True)) for sign in (1, -1))
     odd, even = (plus - minus) / 2, (plus + minus) / 2
     if not odd[:TOKENS].any() and not is_moved:  # another gain than 0 shows the rest
-        norm = _fit(_moved(module), x, is_moved=True)
+        other = copy.deepcopy(module)
+        for p in other.parameters():
+            p.add_(1)
+        norm = _fit(other, x, is_moved=True)
         return _norm(norm.center, norm.eps, torch.zeros_like(even[0]), even[0])
     probes = _exact(probes)
     large, small = probes[:TOKENS], probes[TOKENS:]
@@ -217,14 +219,6 @@ def _probes(module: nn.Module, x: Tensor) -> Tensor:
     shape = torch.broadcast_shapes((1,) * (inner - 1) + (d,), *shapes)
     tokens = tokens.view(-1, *[1] * (inner - 1), d).expand(-1, *shape)
     return tokens.to(x.device, _wide(x.dtype))
-
-
-def _moved(module: nn.Module) -> nn.Module:
-    """A copy in which 1 is added to each parameter."""
-    made = copy.deepcopy(module)
-    for p in made.parameters():
-        p.add_(1)
-    return made
 
 
 def _unit(x: Tensor, center: bool) -> Tensor:
