@@ -82,10 +82,7 @@ def loaded(site: Path) -> list[str]:
 
 
 def dead_links(site: Path) -> Iterator[str]:
-    """Links between the pages of a built site whose file or anchor is missing.
-
-    An anchor with "=" is a choice of filters, which a script of its page reads.
-    """
+    """Links between the pages of a built site whose file or anchor is missing."""
     pages = {path.resolve(): path.read_text() for path in sorted(site.rglob("*.html"))}
     anchors = {
         path: set(re.findall(r"""\bid=["']([^"']+)""", text)) for path, text in pages.items()
@@ -95,8 +92,7 @@ def dead_links(site: Path) -> Iterator[str]:
             link = urlsplit(html.unescape(url))
             target = (path.parent / unquote(link.path)).resolve() if link.path else path
             anchor = unquote(link.fragment)
-            is_choice = not anchor or "=" in anchor
-            if link.scheme or link.netloc or (is_choice and target.is_file()):
+            if link.scheme or link.netloc or (not anchor and target.is_file()):
                 continue
             if anchor not in anchors.get(target, ()):
                 yield f"{path.relative_to(site.resolve())} links to {url}"

@@ -4,7 +4,6 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from sphinx.util.docutils import SphinxDirective
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import checks  # noqa: E402
-import gallery  # noqa: E402
 import keys  # noqa: E402
 import lesson  # noqa: E402
-import open_ledger  # noqa: E402
+import whole_pages  # noqa: E402
 
 from normscope.errors import Explained  # noqa: E402
 
@@ -93,24 +91,17 @@ def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def with_tables(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Replace the marks of the ledger, of the gallery and of tables of keys by the tables."""
+    """Replace the marks of tables of keys, and of the links to cards."""
     try:
-        source[0] = gallery.filled(open_ledger.filled(keys.filled(source[0])))
+        source[0] = whole_pages.filled(keys.filled(source[0]))
     except Explained as e:
         raise ExtensionError(str(e)) from e
 
 
-def ledger_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The pages of statements, if the front page has the ledger."""
-    if open_ledger.MARK in Path(app.srcdir, "index.md").read_text():
-        open_ledger.copy_figures(Path(app.outdir))
-        yield from open_ledger.pages()
-
-
-def gallery_cards(app: Sphinx) -> list[tuple[str, dict[str, str], str]]:
-    """Write the cards of the gallery, which are whole files, if the site has the gallery."""
-    if gallery.PAGE in app.env.found_docs:
-        gallery.write_cards(Path(app.outdir))
+def write_whole_pages(app: Sphinx) -> list[tuple[str, dict[str, str], str]]:
+    """Write the page of the evidence, and the cards, if the site links to them."""
+    if whole_pages.PAGE in app.env.found_docs:
+        whole_pages.write(Path(app.outdir))
     return []
 
 
@@ -150,8 +141,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("source-read", no_digits)
     app.connect("source-read", with_tables)
-    app.connect("html-collect-pages", ledger_pages)
-    app.connect("html-collect-pages", gallery_cards)
+    app.connect("html-collect-pages", write_whole_pages)
     app.connect("env-check-consistency", lambda app, _: no_failed_cells(app))
     app.connect("build-finished", no_bad_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

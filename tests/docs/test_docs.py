@@ -237,6 +237,25 @@ def test_what_a_site_loads_from_a_network_is_found(
     assert checks.loaded(tmp_path) == ([f"{name} loads {url}"] if url else [])
 
 
+@pytest.mark.parametrize(
+    ("link", "is_dead"),
+    [
+        ("b.html", False),
+        ("b.html#x", False),
+        ("#here", False),
+        ("#", False),
+        ("https://example.org/#x", False),
+        ("c.html", True),
+        ("b.html#y", True),
+        ("#there", True),
+    ],
+)
+def test_a_dead_link_is_found(link: str, is_dead: bool, tmp_path: Path, checks: ModuleType):
+    (tmp_path / "a.html").write_text(f'<p id="here"><a class="k" href="{link}">x</a>')
+    (tmp_path / "b.html").write_text("<p id='x'>")
+    assert list(checks.dead_links(tmp_path)) == ([f"a.html links to {link}"] if is_dead else [])
+
+
 PAGE = """---
 file_format: mystnb
 kernelspec:

@@ -141,7 +141,7 @@ def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
         f"Text {name}": text for name, text in manifest.get("texts", {}).items()
     }
     return {
-        "Configuration, SHA-256": manifest["config_sha256"],
+        "Configuration, SHA-256": manifest.get("config_sha256", DASH),  # several runs have none
         "Python": manifest["python"],
         "Device": manifest["device"],
         "Trainings": f"{sum(trained.values()):,} ({counted or 'none'})",

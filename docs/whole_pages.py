@@ -1,0 +1,85 @@
+"""Pages of the site that are whole files: the statements of the evidence, and the kept cards."""
+
+import json
+from pathlib import Path
+
+import lesson
+
+from normscope.io.files import write_text
+from normscope.ledger.entry import load as load_claims
+from normscope.nn.arms import LABELS
+from normscope.paper import figures
+from normscope.paper.drawing import Look
+from normscope.paper.evidence import read_evidence
+from normscope.paper.frame import Figure, collect
+from normscope.paper.page import page
+from normscope.paper.template import summary_text
+from normscope.studies.card import kept
+from normscope.studies.folder import FOLDER
+from normscope.studies.sources import sources
+
+ROOT = Path(__file__).parents[1]
+TEMPLATES = ROOT / "workflow/report"
+STATEMENTS = "summary.html"  # with an anchor per statement: #statement-rmsnorm
+MARK = "<!-- cards -->"
+PAGE = "gallery"  # the page with the mark
+NOTE = (
+    "These values come from evidence/manifest.json, which also has the SHA-256 of every source. "
+    "evidence/run.json says when and where each study ran."
+)
+
+
+def filled(text: str) -> str:
+    """A page with the mark replaced by links to the cards.
+
+    Raises:
+        Explained: The evidence has no cards.
+    """
+    if MARK not in text:
+        return text
+    norms = kept.read(evidence()).run.card.norm
+    links = (f'- <a href="card/{norm}.html">{LABELS[norm]}</a>' for norm in norms)
+    return text.replace(MARK, "\n".join(links))
+
+
+def evidence() -> Path:
+    """The folder of the evidence."""
+    return lesson.result("claims.json").parent
+
+
+def statements() -> str:
+    """The summary of the evidence, with the kept figures and without the sections of studies.
+
+    The evidence lacks some of the tables that these sections show.
+    """
+    folder, config = evidence(), lesson.config()
+    ledger, manifest = (
+        json.loads((folder / f"{n}.json").read_text()) for n in ("claims", "manifest")
+    )
+    entries = figures.drawn(figures.load(FOLDER, config.studies), config)
+    titles = figures.OF_LEDGER | {name: entry.title for name, entry in entries.items()}
+    svgs = {path.stem: path.read_bytes() for path in (folder / "figures").glob("*.svg")}
+    frame = collect(
+        {},
+        ledger,
+        {
+            name: Figure(title, (folder / "figures" / f"{name}.txt").read_text().strip())
+            for name, title in titles.items()
+            if name in svgs
+        },
+        level=config.level,
+        traces=sources(load_claims(sorted((ROOT / "data/claims").glob("*.yaml"))), config.studies),
+        evidence=read_evidence(folder, manifest["config"]),
+    )
+    text = summary_text(TEMPLATES, FOLDER, frame)
+    return page(TEMPLATES, text, frame, svgs, {**manifest, "note": NOTE})
+
+
+def write(out: Path) -> None:
+    """Write the statements and the cards to a built site."""
+    write_text(out / STATEMENTS, statements())
+    results = kept.read(evidence())
+    look = Look(**lesson.config().figures.model_dump(), level=results.run.level)
+    (out / "card").mkdir(exist_ok=True)
+    for norm in results.run.card.norm:
+        write_text(out / f"card/{norm}.html", kept.html(results, norm, look, TEMPLATES))
