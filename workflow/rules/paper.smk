@@ -10,7 +10,7 @@
 CONFIGURATION = CONFIG.recorded("figures")
 # the text and the layouts of the summary; studies without a finding or section are left out
 LAYOUTS = (
-    *("summary.md", "summary.typ", "page.html.j2", "statement.html.j2", "page.css"),
+    *("summary.md", "summary.typ", "page.html.j2", "page.css"),
     *("latex/example.tex", "latex/table.tex"),
 )
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
