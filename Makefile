@@ -17,7 +17,7 @@ $(foreach name,$(VARIABLES),$(if $(filter command line,$(origin $(name))),$(eval
 export $(VARIABLES)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo card gallery paper docs docs-links test test-docs test-paper test-engines test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
+.PHONY: results demo card gallery paper docs docs-links test test-docs test-paper test-engines test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -112,9 +112,6 @@ verify: $(READY) # retrains a random tenth of the small models in the evidence, 
 BUILD :=
 image: # a container image, for executors that need one: docs/howto/executors.md
 	buildah build $$BUILD --tag normscope .
-
-prune: $(READY) # removes entries of the store that neither config.yaml nor a variant in config/ asks for
-	python scripts/prune.py
 
 clean:
 	rm -rf $(VENV)

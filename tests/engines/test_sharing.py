@@ -18,10 +18,6 @@ def trained(project: Project) -> list[str]:
     )
 
 
-def entries(project: Project) -> set[str]:
-    return {p.name[:64] for p in (project.root / "store").iterdir() if p.is_file()}
-
-
 def reseeded(project: Project, old: str, new: str) -> None:
     """Another seed for the first job of the configuration."""
     path = project.root / "config.yaml"

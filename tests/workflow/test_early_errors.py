@@ -128,11 +128,6 @@ def test_a_file_in_the_place_of_a_folder_is_named(made: Project, tmp_path: Path,
     assert f"{name} is a file or a dangling link" in rejected(made, *flags)
 
 
-def test_a_store_that_others_may_share_is_not_pruned(made: Project, tmp_path: Path):
-    command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={tmp_path}", "python", "scripts/prune.py")
-    assert "which other projects may share" in made.run(*command, ok=False)
-
-
 def test_a_job_outside_the_configuration_is_rejected(made: Project):
     job = "results/main/models/nanogpt-layernorm-pre-0.001-77/metrics.csv"
     output = made.snakemake(job, ok=False)

@@ -31,17 +31,6 @@ def keys(store: Path) -> set[str]:
     return {name[:KEY] for name in names if _is_key(name)}
 
 
-def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int:
-    """Remove entries by key, and return the number of bytes that this frees."""
-    gone = set(dropped)
-    files = [entry for entry in os.scandir(store) if entry.name[:KEY] in gone]
-    freed = sum(entry.stat().st_size for entry in files)
-    if not dry_run:
-        for entry in files:
-            Path(entry).unlink()
-    return freed
-
-
 def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
     """Link entries into another store, or copy them if it is on another disk.
 
@@ -78,8 +67,9 @@ def remove_damaged(store: Path, seen: Path) -> list[str]:
     fresh = sorted({name[:KEY] for name, stamp in now.items() if before.get(name) != stamp})
     misfits = {key: _damaged(store, key, entries[key]) for key in fresh if key in entries}
     damaged = {key: name for key, name in misfits.items() if name is not None}
-    remove(store, damaged)
     sound = {name: stamp for name, stamp in now.items() if name[:KEY] not in damaged}
+    for name in now.keys() - sound.keys():
+        (store / name).unlink()
     if sound != before:
         write_text(seen, json.dumps(sound))
     return [

@@ -91,16 +91,6 @@ def test_an_incomplete_entry_is_left_to_be_completed(place, tmp_path, name):
     assert store.keys(place) == {A, B}
 
 
-def test_only_entries_with_these_keys_are_removed(place):
-    size = sum(p.stat().st_size for p in place.glob(f"{A}*"))
-    assert store.remove(place, {A}, dry_run=True) == size
-    assert store.keys(place) == {A, B}
-    assert store.remove(place, {A}) == size
-    assert store.keys(place) == {B}
-    assert (place / "revisions").is_dir()
-    assert (place / ".gitignore").is_file()
-
-
 @pytest.mark.parametrize("one_disk", [True, False])
 def test_only_these_entries_are_lent(place, tmp_path, monkeypatch, one_disk):
     other = tmp_path / "other"
