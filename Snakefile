@@ -43,6 +43,8 @@ repair(STORE)
 REGISTERED = registered(figures, CONFIG)
 FIGURES = figures.drawn(REGISTERED, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
+COUNTDOWN = Countdown(sizes())
+LOGGER.addHandler(COUNTDOWN)
 STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
 reported(check_prompts, Path(data("prompts.yaml")))
 # expensive results are targets too, so that failed or damaged ones are made again
@@ -83,11 +85,12 @@ include: "workflow/rules/study.smk"
 include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
-include: "workflow/rules/cost.smk"
 include: "workflow/rules/card.smk"
 
 
-rule texts:
+# This is a checkpoint although nothing depends on it. Without a checkpoint, a cluster job knows only
+# the rule of the job, and would store a model under a different name than a run on one machine does.
+checkpoint texts:
     input:
         [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read],
 
@@ -137,15 +140,13 @@ if is_module():
 onstart:
     check_start()
     drop_leftovers()
-    leave_rate_unlimited()
-    say_time()
-    say_card()
+    say_start()
 
 
 onerror:
     forget_failures()
     drop_leftovers()
-    say("What is finished is kept: the same command goes on from here.")
+    LOGGER.info("What is finished is kept: the same command goes on from here.")
 
 
 onsuccess:

@@ -23,7 +23,7 @@ from statistics import mean
 import nanogpt
 from machine import quiet, with_steal
 
-from normscope.cost.machine import chip
+from normscope.machine import chip
 
 ROOT = Path(__file__).resolve().parents[1]
 ITERS = 2000

@@ -30,7 +30,7 @@ import yaml
 from machine import quiet, with_steal
 
 from normscope.config import load
-from normscope.cost.machine import chip
+from normscope.machine import chip
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
 from normscope.train.recipe import Stack

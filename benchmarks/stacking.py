@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from normscope.config import load
-from normscope.cost.machine import chip
 from normscope.io.dataset import Dataset
+from normscope.machine import chip
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
 from normscope.pilot import read_project

@@ -16,8 +16,6 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Config, Studies, load
-from normscope.cost.machine import usable_cores
-from normscope.cost.run import ran
 from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import write_json, write_text
 from normscope.io.git import git
@@ -25,6 +23,7 @@ from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.entry import load as load_claims
 from normscope.ledger.frozen import DECISIVE_PATHS, FROZEN, Plan, read_frozen
+from normscope.machine import run_record, usable_cores
 from normscope.paper import figures
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
@@ -298,7 +297,7 @@ def main() -> None:
         finish(config, studies, flags, shown)
     if is_frozen:
         check_ages(config, studies, flags)
-    now = [{"studies": [study], **ran(config, study, flags.results)} for study in studies]
+    now = [{"studies": [study], **run_record(config, study, flags.results)} for study in studies]
     if is_whole:
         manifest, before = json.loads((flags.results / "paper" / MANIFEST).read_text()), []
     else:

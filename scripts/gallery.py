@@ -8,9 +8,9 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.config import load
-from normscope.cost.run import ran
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
+from normscope.machine import run_record
 from normscope.pilot import read_project
 from normscope.schema import Strict
 from normscope.studies.card import kept, sheet
@@ -40,7 +40,7 @@ def main() -> None:
     run = kept.Run(
         card=config.card,
         level=config.level,
-        **ran(config, "card", flags.results),
+        **run_record(config, "card", flags.results),
         config_sha256=origin["config_sha256"],
         dataset=origin["dataset"],
         machine={key: origin[key] for key in kept.MACHINE},

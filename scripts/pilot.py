@@ -12,11 +12,11 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.config import load
-from normscope.cost.machine import usable_cores
 from normscope.custom_arms import add_arms
 from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.machine import usable_cores
 from normscope.pilot import CODE, filled, open_cells
 from normscope.schema import FLOATS, Strict
 from normscope.studies.alone import Alone, train_alone

@@ -15,11 +15,10 @@ from pydantic import Field, ValidationError
 
 from normscope.command import parse
 from normscope.config import Config
-from normscope.cost.machine import chip, usable_cores
-from normscope.cost.projection import Reference, jobs, read_reference
 from normscope.errors import Explained, run_script
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.yamlfile import read_yaml
+from normscope.machine import chip, usable_cores
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
 from normscope.studies.alone import Alone, train_alone
@@ -31,10 +30,9 @@ class Flags(Strict):
     evidence: Path = Path("evidence")
     share: float = Field(default=0.1, gt=0, le=1, description="share of the jobs")
     seed: int = Field(default=0, description="seed of the random choice")
-    seconds: PositiveFloat = Field(
-        default=120, description="longest job, in CPU seconds on the reference machine"
+    flops: PositiveFloat = Field(
+        default=5e12, description="floating-point operations of the largest job"
     )
-    reference: Path = Path("workflow/costs.yaml")
     results: Path = Field(default=Path("results"), description="directory with dataset and code")
 
 
@@ -56,16 +54,15 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
         ) from e
 
 
-def trainings(config: Config, reference: Reference) -> pd.DataFrame:
-    """All training jobs: the fields of ``Alone``, and CPU seconds on the reference machine."""
-    seconds = {(job.rule, job.name): reference.seconds(job) for job in jobs(config)}
+def trainings(config: Config) -> pd.DataFrame:
+    """All training jobs: the fields of ``Alone``, and their floating-point operations."""
     rows = [
-        (study, job, texts.get(job, DATASET), recipe.model_dump_json(), seconds[rule, job])
+        (study, job, texts.get(job, DATASET), recipe.model_dump_json(), sizes[job].flops)
         for study, part in config.studies.items()
-        for rule, texts in [(f"{study}_train", part.job_texts())]
+        for texts, sizes in [(part.job_texts(), part.training_sizes())]
         for job, recipe in part.trainings().items()
     ]
-    return pd.DataFrame(rows, columns=[*Alone._fields, "seconds"])
+    return pd.DataFrame(rows, columns=[*Alone._fields, "flops"])
 
 
 def check_text(dataset: Path, name: str, manifest: Mapping[str, Any]) -> None:
@@ -122,16 +119,15 @@ def main() -> None:
     data = flags.results / "dataset"
     for name in (DATASET, *manifest.get("texts", {})):
         check_text(data, name, manifest)
-    every = trainings(configuration(manifest), read_reference(flags.reference))
-    small = every[every["seconds"] <= flags.seconds]
+    every = trainings(configuration(manifest))
+    small = every[every["flops"] <= flags.flops]
     if small.empty:
-        least = every["seconds"].min()
-        raise Explained(f"no job takes at most {flags.seconds:g} s: the shortest takes {least:.0f}")
+        least = every["flops"].min()
+        raise Explained(f"no job takes at most {flags.flops:g} flops: the smallest takes {least:g}")
     chosen = small.sample(max(1, round(flags.share * len(small))), random_state=flags.seed)
-    minutes = max(1, round(chosen["seconds"].sum() / 60))
     where = "; ".join(f"{', '.join(r['studies'])}: {r['chip']}, {r['date']}" for r in run["runs"])
     print(f"evidence: {run['configuration']}, {where}; here: {chip()}")
-    print(f"{len(chosen)} of {len(small)} small jobs, about {minutes} CPU minutes", flush=True)
+    print(f"{len(chosen)} of {len(small)} small jobs", flush=True)
     if scripts := changed_since(flags.results / "code", manifest):
         print(f"code or packages changed since: {', '.join(scripts)}", flush=True)
     counts = compare(chosen, pd.read_csv(flags.evidence / "models.csv"), data)

@@ -20,7 +20,7 @@ if CARD is not None:
         log:
             "results/logs/card_train/{name}.log",
         cache: "omit-software"
-        priority: of_card
+        priority: flops("card_train")
         # no benchmark: Snakemake refuses it for cached rules, so the script writes one
         conda:
             "../envs/normscope.yaml"
@@ -60,7 +60,7 @@ if CARD is not None:
         threads: slots()
         resources:
             mem_mb=growing(2000),
-            runtime=minutes("card_probe"),
+            runtime=growing(30),
             gpu=GPUS,
         params:
             recipe=recipe(CARD.probes()),

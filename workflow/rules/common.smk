@@ -117,8 +117,6 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.custom_arms import add_arms
-from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import critical_paths, jobs, once, read_reference
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
@@ -126,6 +124,7 @@ from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.ledger import frozen
+from normscope.machine import has_gpu, usable_cores
 from normscope.nn import arms
 from normscope.paper import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot

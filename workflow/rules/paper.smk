@@ -87,8 +87,7 @@ rule manifest:
         [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read[1:]],
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
-            held(f"results/code/{script}.txt")
-            for script in sorted(PINS.keys() - {"cost"})
+            held(f"results/code/{script}.txt") for script in sorted(PINS)
         ],
         data=[data(name) for name in DATA] + documents() + EVIDENCE[:1],
     output:

@@ -12,41 +12,31 @@ def slots():
     return max(1, min(promised, -(-promised // usable_cores())))
 
 
-# a cluster node may be slower than the reference machine by this factor
-SLOWEST = 4
-
-
 @functools.cache
-def reference():
-    """The measured costs of jobs on the reference machine."""
-    return read_reference(Path(PROJECT, "workflow/costs.yaml"))
+def sizes():
+    """The sizes of all training jobs, by rule and name."""
+    parts = {**STUDIES, "card": CONFIG.card}
+    return {
+        f"{name}_train": part.training_sizes() for name, part in parts.items() if part
+    }
 
 
-@functools.cache
-def works():
-    """Every job whose size depends on the configuration, by rule and name."""
-    return {(job.rule, job.name): job for job in jobs(CONFIG)}
+def flops(rule):
+    """The floating-point operations of a training job."""
+    of_rule = sizes()[rule]
+    return lambda wildcards: getattr(of_rule.get(wildcards.name), "flops", 0)
 
 
-def sized(rule, name):
-    """The job of this rule and name, with its amount of work."""
-    return works().get((rule, name), once(rule))
+# Rules without a priority have 0, and trainings their floating-point operations. Before all trainings start the
+# dataset, for which most jobs wait, and probes, whose results are awaited.
+FIRST = 1e20
 
 
-@functools.cache
-def paths():
-    """The expected time from the start of each training and probe until its tables, in seconds."""
-    return critical_paths(CONFIG, reference())
-
-
-# Rules without a priority have 0. These start before all trainings and probes, whose priorities are seconds:
-# most jobs wait for the dataset, and a job of several threads seldom finds as many idle cores later.
-FIRST = 1e6
-
-
-def longest_first(rule):
-    """A priority by which the jobs start whose critical path is longest, so that none ends late."""
-    return lambda wildcards: paths().get((rule, wildcards.name), 0)
+def longest_first(study):
+    """Priorities of a study's trainings; those whose probe waits for several of them start first."""
+    part, of_job = STUDIES[study], flops(f"{study}_train")
+    is_shared = any(len(part.probed(name)) > 1 for name in part.probes())
+    return lambda wildcards: is_shared * FIRST / 2 + of_job(wildcards)
 
 
 def growing(amount):
@@ -58,14 +48,13 @@ def growing(amount):
     return request
 
 
+SLOWEST = 1e10  # floating-point operations of a training per second, on a slow core
+
+
 def minutes(rule):
-    """The requested time of a job, from its amount of work. It grows with each attempt."""
-
-    def needed(wildcards):
-        seconds = reference().seconds(sized(rule, wildcards.name))
-        return 10 + math.ceil(SLOWEST * seconds / 60)
-
-    return growing(needed)
+    """The requested time of a training job. It grows with each attempt."""
+    of_job = flops(rule)
+    return growing(lambda wildcards: 10 + math.ceil(of_job(wildcards) / SLOWEST / 60))
 
 
 def train_mb(part):
@@ -84,8 +73,3 @@ def timeout_s(wildcards):
 def measure_mb(wildcards):
     """Memory of a measurement: the budget for weights, plus 2 GB for torch, activations and logits."""
     return round(CONFIG.pretrained.memory_gb * 1000) + 2000
-
-
-def of_card(wildcards):
-    """The expected time of a training job of a card, which is its priority."""
-    return reference().seconds(sized("card_train", wildcards.name))

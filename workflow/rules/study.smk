@@ -18,7 +18,7 @@ for study, part in STUDIES.items():
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
-            priority: longest_first(f"{study}_train")
+            priority: longest_first(study)
             group:
                 "train"
             # no benchmark: Snakemake refuses it for cached rules, so the script writes one
@@ -59,7 +59,7 @@ for study, part in STUDIES.items():
                 f"results/logs/{study}_probe/{{name}}.log",
             benchmark:
                 f"results/benchmarks/{study}_probe/{{name}}.tsv"
-            priority: longest_first(f"{study}_probe")
+            priority: FIRST
             group:
                 "probe"
             conda:
@@ -67,7 +67,7 @@ for study, part in STUDIES.items():
             threads: slots()
             resources:
                 mem_mb=growing(2000),
-                runtime=minutes(f"{study}_probe"),
+                runtime=growing(30),
                 gpu=GPUS,
             params:
                 recipe=recipe(part.probes()),

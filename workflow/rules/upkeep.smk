@@ -74,16 +74,6 @@ def check_start():
     check_pins()
 
 
-def leave_rate_unlimited():
-    """Let the scheduler sleep between jobs on this machine.
-
-    With a limit of jobs per second, which Snakemake sets by default, every job adds a timer that wakes the scheduler each
-    second for as long as any job is ready. After a hundred jobs, the scheduler takes most of a core.
-    """
-    if is_here():
-        workflow.scheduler.job_rate_limiter = None
-
-
 def check_pins():
     """Check the installed packages: results are named by the pins, and others mislabel them."""
     if workflow.deployment_settings.deployment_method:

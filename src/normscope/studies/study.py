@@ -8,8 +8,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -18,27 +17,18 @@ from normscope.io.texts import DATASET
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.pilot import Pilot, Tuned
-from normscope.train.recipe import Device, Seeds, Stack
+from normscope.train.recipe import Device, Seeds, Stack, flops
 from normscope.train.stacking import stack_mb
 
 FEWEST_RATES = 3  # learning rates of a cell that figures over rates show
 MODEL_FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", "SHA256SUMS")
 
 
-@dataclass(frozen=True)
-class Job:
-    """A job of the workflow whose size follows from the configuration.
+class Size(NamedTuple):
+    """The size of a training job: its number of models, and their floating-point operations."""
 
-    Args:
-        rule, name: which tell its benchmark file.
-        kind: jobs of another kind say nothing of its speed.
-        work: amount of work, in a unit that the rule defines.
-    """
-
-    rule: str
-    name: str
-    kind: str
-    work: float
+    models: int
+    flops: float
 
 
 class Settings(Strict):
@@ -106,9 +96,9 @@ class Study(Strict, ABC):
         """Of every expensive result the file that says what it is, below ``results/<study>/``."""
         return [f"models/{name}/config.json" for name in self.trainings()]
 
-    def jobs(self) -> Iterator[Job]:
-        """Those whose number or size depends on the configuration."""
-        return iter(())
+    def training_sizes(self) -> Mapping[str, Size]:
+        """The size of each training job, by the name of its folder."""
+        return {}
 
 
 Stacked = Annotated[
@@ -176,6 +166,10 @@ class TransformerStudy(TrainedStudy):
 
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
+
+    def training_sizes(self) -> dict[str, Size]:
+        stacks = self.trainings().items()
+        return {name: Size(len(stack.seeds), flops(stack)) for name, stack in stacks}
 
 
 def vocabulary(

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT
 from recipes import changed
+from recipes import recipe as stack_recipe
 
 from normscope.config import load
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
 from normscope.studies.study import blocks
+from normscope.train.recipe import flops
 
 MAIN = read_project(ROOT)
 
@@ -43,6 +45,22 @@ def test_one_more_seed_leaves_full_jobs_unchanged(seeds: Sequence[int], size: in
         assert after == before | {"a-100": ("a", [100])}
     else:  # the last job takes it, under the same name
         assert after.keys() == before.keys()
+
+
+def test_flops_are_six_for_every_parameter_and_token_of_every_seed():
+    sizes: dict[str, Any] = {"n_layer": 2, "n_head": 1, "n_embd": 10, "block_size": 5}
+    stack = stack_recipe(seeds=[4, 5, 6, 7], steps=3, batch_size=7, **sizes)
+    # 3 x 7 x 5 tokens, two blocks of 12 x 100 weights, and 2 x 5 x 10 for scores and averages
+    assert flops(stack) == 4 * 6 * 105 * 2 * (1200 + 100)
+
+
+def test_the_number_of_seeds_per_job_does_not_change_the_total_work():
+    stacked = ("recall", "jacobian", "depth", "literature")
+    alone = {name: MAIN[name] | {"stack": 1} for name in stacked}
+    both = (load(MAIN), load(MAIN | {"stack": 1} | alone))
+    for before, after in zip(*(config.studies.values() for config in both), strict=True):
+        works = [sum(size.flops for size in p.training_sizes().values()) for p in (before, after)]
+        assert works[0] == pytest.approx(works[1])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -19,7 +19,7 @@ from normscope.schema import Distinct, PositiveInt, Rate, Some, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
 from normscope.studies.card.recipe import FILES, CardTables, Cell, Costs, NormProbe, Sweep
-from normscope.studies.study import Job, TransformerStudy
+from normscope.studies.study import Size, TransformerStudy
 from normscope.train.recipe import Training, flops
 
 REFERENCE = "layernorm"
@@ -228,12 +228,11 @@ class Card(Strict):
         others = [arm for arm in self.regimes[SWEPT].others if arm != norm]
         return {"norm": norm, "others": others, "sweep": SWEPT}
 
-    def jobs(self) -> Iterator[Job]:
-        """The jobs with their amounts of work, for the projected time."""
+    def training_sizes(self) -> dict[str, Size]:
+        """The size of each training job, by its name."""
+        sizes = {}
         for name, sweep in self.sweeps().items():
-            pilots = len(sweep.pilot_seeds) * len(sweep.learning_rates)
-            seeds = [*range(pilots + len(sweep.seeds))]  # as many models
-            stack = sweep.at(sweep.learning_rates[0], seeds)
-            yield Job("card_train", name, "", flops(stack))
-        for name in self.probes():
-            yield Job("card_probe", name, "", 1)
+            models = len(sweep.pilot_seeds) * len(sweep.learning_rates) + len(sweep.seeds)
+            stack = sweep.at(sweep.learning_rates[0], [*range(models)])
+            sizes[name] = Size(models, flops(stack))
+        return sizes

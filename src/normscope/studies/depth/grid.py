@@ -25,13 +25,12 @@ from normscope.studies.depth.recipe import (
 )
 from normscope.studies.study import (
     Grid,
-    Job,
     Settings,
     TransformerStudy,
     checked,
     vocabulary,
 )
-from normscope.train.recipe import Stack, Training, flops
+from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 
 
@@ -252,15 +251,3 @@ class Depth(TransformerStudy):
             eval_tokens=self.training.eval_tokens,
             level=settings.level,
         )
-
-    def jobs(self) -> Iterator[Job]:
-        trainings = self.trainings()
-        for name, stack in trainings.items():
-            yield Job("depth_train", name, "", flops(stack))
-        for name, place in self.probes().items():
-            blocks = sum(
-                probe.shape.depth
-                * (len(probe.seeds) + sum(len(trainings[n].seeds) for n in probe.trained))
-                for probe in place.probes
-            )
-            yield Job("depth_probe", name, "", blocks * place.windows * place.spectra)

@@ -29,8 +29,8 @@ from normscope.studies.jacobian.recipe import (
     JacobianProbe,
     JacobianTables,
 )
-from normscope.studies.study import Grid, Job, Settings, TransformerStudy, checked, vocabulary
-from normscope.train.recipe import Stack, Training, flops
+from normscope.studies.study import Grid, Settings, TransformerStudy, checked, vocabulary
+from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 
 ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
@@ -211,14 +211,6 @@ class Jacobian(TransformerStudy):
             eval_tokens={name: p.training.eval_tokens for name, p in self.protocols.items()},
             level=settings.level,
         )
-
-    def jobs(self) -> Iterator[Job]:
-        probes = self.probes()
-        for name, stack in self.trainings().items():
-            yield Job("jacobian_train", name, stack.training.precision, flops(stack))
-            if name in probes:
-                norms = len(stack.seeds) * stack.model.n_layer * stack.model.n_embd
-                yield Job("jacobian_probe", name, "", norms)
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say.

@@ -1,6 +1,5 @@
 """The literature part of the configuration: the models of which statements of papers are asked."""
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
@@ -14,8 +13,7 @@ from normscope.studies.cells import Cell
 from normscope.studies.literature import tables
 from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
-from normscope.studies.study import Job, Settings, checked, vocabulary
-from normscope.train.recipe import flops
+from normscope.studies.study import Settings, checked, vocabulary
 
 OF_MODELS = ("models", "blocks", "norms")  # what a probing job of trained models measures
 OF_STARTS = ("networks", "towers")  # and that of untrained networks
@@ -161,16 +159,3 @@ class Literature(ProtocolStudy):
             eval_tokens={name: p.training.eval_tokens for name, p in self.protocols.items()},
             level=settings.level,
         )
-
-    def jobs(self) -> Iterator[Job]:
-        for name, (cell, seeds) in self.blocks().items():
-            stack = self.stack_of(cell, seeds)
-            yield Job("literature_train", name, stack.training.precision, flops(stack))
-            blocks = stack.model.n_layer * len(seeds)
-            if steps := self._refined(cell):
-                yield Job("literature_probe", name, "refined", blocks * steps)
-            else:
-                yield Job("literature_probe", name, "trained", blocks * self.windows)
-        grid = self.untrained
-        networks = len(grid.arms) * len(grid.placements) * sum(grid.depths) * len(grid.seeds)
-        yield Job("literature_probe", STARTS, "untrained", networks * grid.windows)

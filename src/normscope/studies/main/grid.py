@@ -1,7 +1,7 @@
 """The main study's part of the configuration: one Transformer per cell and seed."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
@@ -14,8 +14,8 @@ from normscope.studies.cells import Cell
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import MainTables, StreamProbe
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
-from normscope.studies.study import Job, Settings, vocabulary
-from normscope.train.recipe import Training, flops
+from normscope.studies.study import Settings, vocabulary
+from normscope.train.recipe import Training
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
 
@@ -149,11 +149,3 @@ class Main(ProtocolStudy):
             eval_tokens={name: p.training.eval_tokens for name, p in protocols.items()},
             level=settings.level,
         )
-
-    def jobs(self) -> Iterator[Job]:
-        probes = self.probes()
-        for name, (cell, seeds) in self.blocks().items():
-            stack = self.stack_of(cell, seeds)
-            yield Job("main_train", name, stack.training.precision, flops(stack))
-            if name in probes:
-                yield Job("main_probe", name, cell.protocol, len(seeds))

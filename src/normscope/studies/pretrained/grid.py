@@ -1,6 +1,5 @@
 """Which pretrained models are measured: ``pretrained`` in the configuration. No torch."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -13,7 +12,7 @@ from normscope.io.names import survives_tables
 from normscope.schema import PositiveInt, Strict, distinct
 from normscope.studies.pretrained import tables
 from normscope.studies.pretrained.measures import PROBED
-from normscope.studies.study import Job, Settings, Study
+from normscope.studies.study import Settings, Study
 
 
 class Listed(Strict):
@@ -99,10 +98,6 @@ class Pretrained(Study):
             resamples=self.resamples,
             level=settings.level,
         )
-
-    def jobs(self) -> Iterator[Job]:
-        for name in self.by_name():
-            yield Job("pretrained_probe", name, "", 1)
 
 
 def check_prompts(path: Path) -> None:

@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import Grid, Job, Settings, TrainedStudy, vocabulary
+from normscope.studies.study import Grid, Settings, Size, TrainedStudy, vocabulary
 
 TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
 
@@ -175,14 +175,11 @@ class Recall(TrainedStudy):
             **self.corrected.where(),
         )
 
-    def jobs(self) -> Iterator[Job]:
-        trainings = self.trainings()
-        for name, stack in trainings.items():
-            task = stack.task
-            work = float(len(stack.seeds) * task.steps * task.batch_size * task.n_embd**2)
-            # BatchNorm needs all positions, other norms only that of the query
-            scope = "all positions" if not stack.norm.is_token_wise else "the query"
-            yield Job("recall_train", name, f"{task.kind}, {scope}", work)
-        for name, probe in self.probes().items():
-            models = sum(len(trainings[job].seeds) for job in probe.jobs)
-            yield Job("recall_probe", name, "", models * self.tasks[name].n_embd)
+    def training_sizes(self) -> dict[str, Size]:
+        """Keys and values are computed at all positions; all else too for a norm of batches."""
+        sizes = {}
+        for name, stack in self.trainings().items():
+            task, matrices = stack.task, 2 if stack.norm.is_token_wise else 12
+            tokens = len(stack.seeds) * task.steps * task.batch_size * task.entities
+            sizes[name] = Size(len(stack.seeds), 6.0 * tokens * matrices * task.n_embd**2)
+        return sizes

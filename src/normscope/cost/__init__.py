@@ -1,1 +1,0 @@
-"""The costs of jobs. Nothing here imports torch or pandas."""
