@@ -39,6 +39,7 @@ DPI = 72  # of SVG
 def use(font_pt: float) -> None:
     """Set fonts and lines for print, and what makes the bytes of a figure reproducible."""
     mpl.use("agg")
+    mpl.rcdefaults()  # in place of a user's matplotlibrc
     mpl.rcParams.update(
         {
             "font.size": font_pt,

@@ -29,14 +29,15 @@ small,rmsnorm,pre,1,1,0.01,False,0.1,,
 """
 
 
-def by_hand(*words: object, seed: int = 1) -> subprocess.CompletedProcess[str]:
+def by_hand(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """scripts/draw.py with these arguments."""
     command = [sys.executable, str(SCRIPTS / "draw.py"), *map(str, words)]
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    environment = os.environ | environment
     return subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
 
 
-def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_process(tmp_path):
+def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_environment(tmp_path):
+    """Another order of hashes, a locale of ASCII, and a user's matplotlibrc."""
     (tmp_path / "chosen.csv").write_text(RUNS)
     (tmp_path / "arms.csv").write_text(CELLS)
     words: list[object] = [
@@ -47,17 +48,21 @@ def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_process(tmp_path):
     baseline = '"baseline": {"arm": "layernorm", "placement": "pre"}'
     words += ["--params", f'{{"protocols": ["small"], {baseline}}}']
     words += ["--look", '{"width_mm": 170, "font_pt": 8, "level": 0.9}']
-    caption = 'Of {braces}, "quotes"\n and   lines.'
+    caption = 'Of {braces}, "quotes" ä\n and   lines.'
+    settings = tmp_path / "matplotlibrc"
+    settings.write_text(
+        "axes.grid: True\nlines.linestyle: --\nfont.family: serif\nsavefig.dpi: 9\n"
+    )
     written = []
-    for seed in (1, 2):
-        stem = tmp_path / str(seed) / "figure"
-        done = by_hand(*words, "--caption", caption, "--out", stem, seed=seed)
+    for seed, more in ("1", {}), ("2", {"MATPLOTLIBRC": str(settings), "LC_ALL": "C"}):
+        stem = tmp_path / seed / "figure"
+        done = by_hand(*words, "--caption", caption, "--out", stem, PYTHONHASHSEED=seed, **more)
         assert done.returncode == 0, done.stderr
         written.append({p.name: p.read_bytes() for p in stem.parent.iterdir()})
     assert set(written[0]) == {"figure.pdf", "figure.svg", "figure.txt"}
     assert written[0] == written[1]
     text = written[0]["figure.txt"].decode()
-    assert text.startswith('Of {braces}, "quotes" and lines. n: small: 1 trained model each of ')
+    assert text.startswith('Of {braces}, "quotes" ä and lines. n: small: 1 trained model each of ')
     assert "90% t intervals" in text
     assert text.endswith(" No run diverged.\n")
 
