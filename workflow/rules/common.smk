@@ -1,5 +1,6 @@
 # Functions for the rules. This file defines no rules.
 import functools
+import locale
 import math
 import os
 import shlex
@@ -86,6 +87,12 @@ def prepended(variable, folder):
     """A search path of the environment with a folder before the others."""
     return os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
+
+ENCODING = locale.getpreferredencoding(False)
+if ENCODING.upper() != "UTF-8":
+    raise WorkflowError(
+        f"this locale writes files in {ENCODING}, and normscope in UTF-8: set PYTHONUTF8=1"
+    )
 
 # Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
 # Their commands find the project through a variable, as a shell command does not know Python names.
