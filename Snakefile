@@ -47,6 +47,7 @@ COUNTDOWN = Countdown(sizes())
 LOGGER.addHandler(COUNTDOWN)
 STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
 reported(check_prompts, Path(data("prompts.yaml")))
+reported(check_directories, CONFIG.pretrained)
 # expensive results are targets too, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [

@@ -1,6 +1,5 @@
 """Rule card_page: the card of a norm as Markdown, HTML and PDF, and as JSON for programs."""
 
-import json
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import write_bytes, write_json, write_text
+from normscope.io.files import read_json, read_svg, write_bytes, write_json, write_text
 from normscope.io.tables import Tables, read_table
 from normscope.schema import Strict
 from normscope.studies.card import pages, sheet
@@ -39,16 +38,16 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     tables, speed = Tables(flags.tables, Card.TABLES), read_table(flags.speed, SPEED)
-    ledger = json.loads(flags.ledger.read_text()) if flags.ledger else None
+    ledger = read_json(flags.ledger) if flags.ledger else None
     cards = Cards(flags.config, tables, speed, pages.asked(ledger), flags.level)
     svg, caption = (flags.figure.with_suffix(suffix) for suffix in (".svg", ".txt"))
-    drawing = sheet.Drawing(svg.read_bytes(), caption.read_text().strip())
+    drawing = sheet.Drawing(read_svg(svg), caption.read_text().strip())
     machine = {
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
     }
-    origin = sheet.origin(flags.config, json.loads(flags.dataset.read_text()), machine)
+    origin = sheet.origin(flags.config, read_json(flags.dataset), machine)
     card = sheet.sheet(cards, flags.norm, drawing, flags.templates)
     write_text(flags.out / "card.md", card.markdown())
     write_text(flags.out / "card.html", card.html(origin))

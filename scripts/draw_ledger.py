@@ -1,6 +1,5 @@
 """Rules forest and reach: draw a figure of the whole ledger."""
 
-import json
 from pathlib import Path
 from typing import Literal
 
@@ -9,7 +8,7 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import write_text
+from normscope.io.files import read_json, write_text
 from normscope.paper import forest, reach, style
 from normscope.paper.drawing import Look
 from normscope.schema import Strict
@@ -30,7 +29,7 @@ def main() -> None:
     flags = parse(Flags)
     drawing = DRAWINGS[flags.figure]
     style.use(flags.look.font_pt)
-    shown, sizes = drawing.draw(json.loads(flags.claims.read_text()), flags.look)
+    shown, sizes = drawing.draw(read_json(flags.claims), flags.look)
     style.save(shown, flags.out)
     write_text(flags.out.with_suffix(".txt"), " ".join(f"{drawing.CAPTION} {sizes}".split()))
 

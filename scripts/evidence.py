@@ -17,7 +17,7 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.config import Config, Studies, load
 from normscope.errors import Explained, run_script, suggest
-from normscope.io.files import write_json, write_text
+from normscope.io.files import read_json, write_json, write_text
 from normscope.io.git import git
 from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
@@ -93,7 +93,7 @@ def check_whole(config: Config, flags: Flags) -> None:
     Raises:
         Explained: It had a different one.
     """
-    manifest = json.loads((flags.results / "paper" / MANIFEST).read_text())
+    manifest = read_json(flags.results / "paper" / MANIFEST)
     if json.loads(config.recorded()) != manifest["config"]:
         raise Explained(
             f"the results are not those of {flags.name}: run snakemake with it, or give the right"
@@ -227,7 +227,7 @@ def manifest_of(config: Config, studies: Sequence[str], results: Path) -> dict[s
         command += ["--config", config.recorded(), "--studies", ",".join(studies)]
         command += ["--results", str(results), "--dataset", str(results / "dataset/meta.json")]
         subprocess.run([*command, "--project", ".", "--out", str(out)], check=True)
-        return json.loads(out.read_text())
+        return read_json(out)
 
 
 def sums(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -299,9 +299,9 @@ def main() -> None:
         check_ages(config, studies, flags)
     now = [{"studies": [study], **run_record(config, study, flags.results)} for study in studies]
     if is_whole:
-        manifest, before = json.loads((flags.results / "paper" / MANIFEST).read_text()), []
+        manifest, before = read_json(flags.results / "paper" / MANIFEST), []
     else:
-        parts = [json.loads((flags.out / name).read_text()) for name in (MANIFEST, RUN)]
+        parts = [read_json(flags.out / name) for name in (MANIFEST, RUN)]
         manifest = merged(parts[0], manifest_of(config, studies, flags.results))
         before = parts[1]["runs"]
     every = models(config, studies, flags)

@@ -10,6 +10,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
+from normscope.io.files import read_json
 from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
 from normscope.paper.figures import OF_LEDGER, drawn, load
@@ -56,7 +57,7 @@ def main() -> None:
         name: Figure(title, (captions / f"{name}.txt").read_text().strip())
         for name, title in titles.items()
     }
-    ledger = json.loads(flags.claims.read_text())
+    ledger = read_json(flags.claims)
     evidence = None
     if flags.evidence is not None:
         evidence = read_evidence(flags.evidence, json.loads(flags.config.model_dump_json()))
@@ -65,7 +66,7 @@ def main() -> None:
         ledger,
         figures,
         level=flags.config.level,
-        traces=json.loads(flags.traces.read_text()),
+        traces=read_json(flags.traces),
         evidence=evidence,
         demonstration=flags.demonstration,
     )

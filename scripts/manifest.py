@@ -17,7 +17,7 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.config import Figures, Studies
 from normscope.errors import run_script
-from normscope.io.files import write_json
+from normscope.io.files import read_json, write_json
 from normscope.io.texts import DATASET, text_folder
 from normscope.schema import Strict
 from normscope.studies.study import Study
@@ -67,7 +67,7 @@ def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = {"models": {}, "probes": {}}
     for record in study.records():
         kind, name, _ = Path(record).parts
-        known[kind][name] = json.loads((folder / record).read_text())
+        known[kind][name] = read_json(folder / record)
     return known
 
 
@@ -87,8 +87,8 @@ def main() -> None:
     manifest = {
         "config": json.loads(config),
         "config_sha256": hashlib.sha256(config.encode()).hexdigest(),
-        "dataset": json.loads(flags.dataset.read_text()),
-        "texts": {n: json.loads((at / "meta.json").read_text()) for n, at in texts.items()},
+        "dataset": read_json(flags.dataset),
+        "texts": {n: read_json(at / "meta.json") for n, at in texts.items()},
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},

@@ -1,6 +1,5 @@
 """Rule metrics: metrics.json, and the tables of the plots, for DVC to show and compare."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import write_json, write_text
+from normscope.io.files import read_json, write_json, write_text
 from normscope.io.tables import read_table
 from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
 from normscope.paper.statements import verdicts
@@ -36,7 +35,7 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str])
 
 def main() -> None:
     flags = parse(Flags)
-    numbers: dict[str, Any] = {LEDGER: verdicts(json.loads(flags.claims.read_text()))}
+    numbers: dict[str, Any] = {LEDGER: verdicts(read_json(flags.claims))}
     plots = flags.out / "plots"
     declared = declared_tables(*flags.studies)
     for name, column in shown(declared).items():

@@ -1,13 +1,12 @@
 """Rule render: the summary as Markdown, HTML and PDF, and its tables and numbers for LaTeX."""
 
-import json
 from pathlib import Path
 
 from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import write_bytes, write_text
+from normscope.io.files import read_json, read_svg, write_bytes, write_text
 from normscope.paper import latex, typeset
 from normscope.paper.frame import read
 from normscope.paper.markdown import summary
@@ -31,8 +30,8 @@ def main() -> None:
     flags = parse(Flags)
     frame = read(flags.frame)
     text = summary_text(flags.templates, FOLDER, frame)
-    svgs = {path.stem: path.read_bytes() for path in flags.figures.glob("*.svg")}
-    manifest = json.loads(flags.manifest.read_text())
+    svgs = {path.stem: read_svg(path) for path in flags.figures.glob("*.svg")}
+    manifest = read_json(flags.manifest)
     html = page(flags.templates, text, frame, svgs, manifest)
     layout = (flags.templates / "summary.typ").read_text()
     write_text(flags.out / "summary.md", summary(text, frame))

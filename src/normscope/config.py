@@ -21,7 +21,7 @@ from pydantic import (
 
 from normscope.custom_arms import CustomArm
 from normscope.errors import LONGEST, Explained, explain, suggest
-from normscope.io.corpus import SHA256, Line, Origin, Source
+from normscope.io.corpus import SHA256, LocalPath, Origin, Source
 from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.schema import PositiveFloat, Strict
@@ -48,7 +48,7 @@ class Dataset(Strict):
 
     sha256: SHA256 | None = Field(default=None, description="of the raw text")
     sources: list[Source] = Field(default=[], description="tried in turn")
-    directory: Line | None = Field(
+    directory: LocalPath | None = Field(
         default=None, description="with train.bin, val.bin and meta.pkl; used instead of sources"
     )
 

@@ -50,7 +50,9 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 class CustomArm(Strict):
     """An arm whose norm has code of its own."""
 
-    module: Annotated[str, Field(pattern=rf"^[^:\r\n]+{CLASS}")] = Field(
+    module: Annotated[
+        str, Field(pattern=rf"^[^:\r\n]+{CLASS}"), AfterValidator(os.path.expanduser)
+    ] = Field(
         description="file.py:Class, found from the folder of the configuration file, or "
         "package.module:Class of an installed package. The class is called with d, in its first "
         "argument without a default that options does not name, or in one that is named d, "

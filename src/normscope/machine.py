@@ -30,13 +30,12 @@ def chip() -> str:
 
 
 def has_gpu() -> bool:
-    """Whether torch can use a GPU.
+    """Whether the machine has an NVIDIA driver, and torch can use a GPU."""
+    return Path("/proc/driver/nvidia/version").exists() and torch_finds_gpu()
 
-    Importing torch takes seconds, so a separate process does it, and only if the machine has an
-    NVIDIA driver.
-    """
-    if not Path("/proc/driver/nvidia/version").exists():
-        return False
+
+def torch_finds_gpu() -> bool:
+    """Whether torch can use a GPU. Its import takes seconds, so a separate process does it."""
     question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([sys.executable, "-c", question], check=False).returncode == 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from project import ROOT, Project
 
@@ -171,6 +172,33 @@ def test_a_wrong_dataset_of_the_user_is_rejected(elsewhere: Project):
     with (elsewhere.root / CONFIG).open("a") as file:
         file.write("stack: 3\nstack: 6\n")
     assert "config.yaml, line 4: given twice: stack" in rejected(elsewhere, *snakefile)
+
+
+ABSENT = {"kind": "directory", "path": "~/absent"}
+MODEL = {"name": "mine", "family": "Mine", "source": ABSENT}
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        (
+            {"dataset": {"sha256": "0" * 64, "sources": [{"kind": "path", "path": "~/absent"}]}},
+            r"no source has the corpus .*\n  1\. path /.*/absent: FileNotFoundError",
+        ),
+        ({"pretrained": {"models": [MODEL]}}, r"mine: directory /.*/absent has no config\.json"),
+    ],
+)
+def test_a_file_that_is_missing_is_named_before_any_job(elsewhere: Project, choices, said: str):
+    (elsewhere.root / CONFIG).write_text(yaml.safe_dump(choices))
+    assert re.search(said, rejected(elsewhere, "--snakefile", str(ROOT / "Snakefile")))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_a_gpu_that_is_missing_is_named_before_any_job(made: Project):
+    with made.edited(CONFIG, "device: cpu", "device: cuda"):
+        output = made.snakemake("models", ok=False)
+    assert "device: cuda, but torch finds no GPU: nothing has run" in output
+    assert made.planned() == {}
 
 
 @pytest.mark.parametrize(("folder", "reader"), [("a:b", "PYTHONPATH"), ("{x}", "Snakemake")])

@@ -127,16 +127,16 @@ from normscope.custom_arms import add_arms
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
-from normscope.io.corpus import Given, check_known_length, directory_files
+from normscope.io.corpus import Given, check_known_length, check_sources, directory_files
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.ledger import frozen
-from normscope.machine import has_gpu, usable_cores
+from normscope.machine import has_gpu, torch_finds_gpu, usable_cores
 from normscope.nn import arms
 from normscope.paper import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
-from normscope.studies.pretrained.grid import check_prompts
+from normscope.studies.pretrained.grid import check_directories, check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.sources import sources
 
@@ -275,8 +275,10 @@ def given(text, source):
     is_default = text == DATASET
     name = "corpus.json" if is_default else f"corpus_{text}.json"
     key = DATASET if is_default else f"texts.{text}"
-    content = Given(key=key, sources=source.sources, context=context).model_dump_json()
-    return recorded(name, content)
+    content = Given(key=key, sources=source.sources, context=context)
+    if source.directory is None and text in CONFIG.texts_read and not STORED:
+        reported(check_sources, content, source.sha256, made)
+    return recorded(name, content.model_dump_json())
 
 
 def corpus_read(study):

@@ -72,6 +72,7 @@ def check_start():
     """Check for what would fail after hours, or mislabel results."""
     check_writable("results")
     check_pins()
+    check_device()
 
 
 def check_pins():
@@ -83,6 +84,15 @@ def check_pins():
         raise WorkflowError(
             f"installed are {', '.join(wrong)}: run `make tools`, or change the pins in"
             " constraints.txt to what is installed (results that depend on them are made again)"
+        )
+
+
+def check_device():
+    """Check that torch finds the GPU that the configuration asks for; clusters have other machines."""
+    if CONFIG.device == "cuda" and is_here() and not torch_finds_gpu():
+        raise WorkflowError(
+            "device: cuda, but torch finds no GPU: nothing has run; set device: auto or cpu, or"
+            " install a torch that fits the GPU's driver"
         )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from normscope.io.corpus import Line, Timeout, WheelSource
+from normscope.io.corpus import LocalPath, Timeout, WheelSource
 from normscope.schema import Strict
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
@@ -36,7 +36,7 @@ class DirectorySource(Strict):
     """A model in a local directory, as ``save_pretrained`` of transformers writes it."""
 
     kind: Literal["directory"]
-    path: Line
+    path: LocalPath
 
     def __str__(self) -> str:
         return f"directory {self.path}"

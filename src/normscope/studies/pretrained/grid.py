@@ -5,8 +5,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from normscope.errors import Explained
 from normscope.hub.prompts import SET, PromptsError, read_prompts
-from normscope.hub.recipe import Measured, ModelName, Sourced
+from normscope.hub.recipe import DirectorySource, Measured, ModelName, Sourced
 from normscope.io.corpus import Line
 from normscope.io.names import survives_tables
 from normscope.schema import PositiveInt, Strict, distinct
@@ -115,3 +116,19 @@ def check_prompts(path: Path) -> None:
                 survives_tables(name)
             except ValueError as e:
                 raise PromptsError(f"{path}: sets.{prompt.set}.{prompt.category}: {e}") from None
+
+
+def check_directories(study: Pretrained) -> None:
+    """Check that all local models exist; a hub is asked when a model is measured.
+
+    Raises:
+        Explained: names every directory without a model.
+    """
+    missing = [
+        f"{name}: {model.source} has no config.json: give what save_pretrained wrote"
+        for name, model in study.by_name().items()
+        if isinstance(model.source, DirectorySource)
+        and not Path(model.source.path, "config.json").is_file()
+    ]
+    if missing:
+        raise Explained("\n  ".join(["pretrained.models: models are missing:", *missing]))
