@@ -230,8 +230,8 @@ def decode(raw: bytes) -> str:
         )
     if len(set(text)) < 2:
         raise CorpusError(
-            f"the corpus has {len(text):,} characters of {len(set(text))} kinds: a model needs at "
-            "least two kinds to predict"
+            f"the corpus has {len(text):,} characters, {len(set(text))} distinct: a model needs at "
+            "least two distinct ones to predict"
         )
     return text
 

@@ -52,8 +52,8 @@ def encode(text: str) -> Dataset:
     chars = tuple(sorted(set(text)))
     if len(text) < 20 or len(chars) > 1 << 16:
         raise DatasetError(
-            f"{len(text)} characters of {len(chars)} kinds: a corpus has at least 20 characters "
-            f"of at most {1 << 16:,} kinds"
+            f"{len(text)} characters, {len(chars)} distinct: a corpus has at least 20 characters, "
+            f"and at most {1 << 16:,} distinct ones"
         )
     index = {c: i for i, c in enumerate(chars)}
     tokens = np.fromiter((index[c] for c in text), dtype=np.uint16, count=len(text))

@@ -243,8 +243,8 @@ def test_a_requirement_without_a_version_and_a_url_of_another_protocol_are_refus
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
-        (b"", "0 characters of 0 kinds"),
-        (b"\n" * 100, "100 characters of 1 kinds"),
+        (b"", "0 characters, 0 distinct"),
+        (b"\n" * 100, "100 characters, 1 distinct"),
         (b"to be \xff", "not UTF-8 text .*position 6.*iconv"),
         (TEXT.decode().encode("utf-16"), "not UTF-8 text"),
         (TEXT.decode().encode("utf-16-be"), "NUL characters: it is a binary file, or UTF-16"),

@@ -85,7 +85,7 @@ def test_the_largest_alphabet_of_uint16_is_encoded_and_a_larger_one_refused():
     letters = [chr(0x10000 + i) for i in range((1 << 16) + 1)]
     data = dataset.encode("".join(letters[:-1]))
     assert np.array_equal(np.concatenate([data.train, data.val]), np.arange(1 << 16))
-    for text, reason in (("".join(letters), "65537 kinds"), ("ab" * 9 + "a", "19 characters")):
+    for text, reason in (("".join(letters), "65537 distinct"), ("ab" * 9 + "a", "19 characters")):
         with pytest.raises(DatasetError, match=reason):
             dataset.encode(text)
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_models_and_prompts_that_tables_would_misread_are_refused(name: str, tmp
     prompts = yaml.safe_load((ROOT / "data" / "prompts.yaml").read_text())["sets"]
     new = {"prompts": ["to be or not"]}
     for part, sets in ((name, {name: {"Q": new}}), ("other", {"other": {name: new}})):
-        path.write_text(yaml.safe_dump({"sets": prompts | sets}))
+        path.write_text(json.dumps({"sets": prompts | sets}))  # all texts in quotes
         with pytest.raises(PromptsError, match="choose another name") as error:
             check_prompts(path)
         assert str(error.value).startswith(f"{path}: sets.{part}.")

@@ -114,7 +114,6 @@ ANY: Any = Row  # values of any type, as a user may write them
         (ANY("a", "A", " ", arms._token()), "'a': source: say where the norm is from"),
         (ANY("MyNorm", "A", "here", arms._token()), "'MyNorm': String should match pattern"),
         (ANY(["a"], "A", "here", arms._token()), "['a']: Input should be a valid string"),
-        (ANY("others", "A", "here", arms._token()), "'others': 'others' stands for several"),
         (ANY("twin", "A", "here", arms._batch()), "'twin': has the factors of 'first'"),
         (ANY("first", "A", "here", arms._token()), "given twice: first"),
         (ANY("a", "First", "here", arms._token()), "given twice: First"),
