@@ -40,7 +40,8 @@ def gain(
     Args:
         model: a causal language model of transformers; it is not changed.
         tokenizer: the tokenizer of the model.
-        prompts: distinct texts.
+        prompts: distinct texts; of chat messages, that of ``tokenizer.apply_chat_template`` with
+            ``tokenize=False``.
         blocks: dotted name of the list of blocks, such as ``model.layers``; known for most models.
         final_norm: dotted name of the norm after the last block, such as ``model.norm``, or
             ``none`` for a model without one; known for most models.
