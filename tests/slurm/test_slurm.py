@@ -65,7 +65,7 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     expected = {
         "dataset": (1, "1000M", 10, False),
         "train": (1, "1500M", 11 * number("_train$"), False),
-        "probe": (1, "2000M", 11 * number("(?<!pretrained)_probe$"), False),
+        "probe": (1, "2000M", 30 * number("(?<!pretrained)_probe$"), False),
         "pretrained_probe": (2, "3000M", 240 * number("pretrained_probe$"), True),
         "tables": (1, "1500M", 20 * number("_tables$"), False),
         "figures": (1, "1000M", 10 * number("^figure_"), False),
