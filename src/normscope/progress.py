@@ -73,7 +73,7 @@ class Countdown(logging.Handler):
                 self.took[rule].append((size.flops if size else 1.0, now - since))
         elif event == LogEvent.PROGRESS and self.prints and (estimate := self._left(now)):
             share, seconds = estimate
-            if share >= self.next:
+            if self.next <= share < 1:
                 self.next = share + STEP
                 LOGGER.info(f"{share:.0%} of the work, {about(seconds)} left")
 

@@ -82,3 +82,7 @@ def test_the_time_left_is_the_work_left_at_the_pace_of_each_rule(caplog: pytest.
     run("b_train", "1", 102, 144)  # it was slower: a smaller share is not printed
     run("a_train", "2", 102, 154)
     assert caplog.messages[2:] == [line((2 + 80) + 3 * 2, 2 + 102 + 42 + 52, 154)]
+    for _ in range(3):
+        run("figure", "", 154, 156)
+    run("b_train", "2", 154, 236)
+    assert caplog.messages[3:] == []  # nothing is left

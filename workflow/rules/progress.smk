@@ -15,7 +15,7 @@ DETAILS = {
 }
 DETAILS_BY_TEXT = (
     *("Select jobs to execute", "Job rate limit reached"),
-    *("Moving output file", "Symlinking output file"),
+    *("Moving output file", "Symlinking output file", "DAG of jobs will be updated"),
 )
 
 
