@@ -94,7 +94,8 @@ class Main(ProtocolStudy):
     @property
     def reference_jobs(self) -> list[str]:
         """Names of the jobs that train the baseline's reference."""
-        return [name for name, cell in self.cells().items() if cell == self.reference]
+        reference = self.reference
+        return [name for name, cell in self.cells().items() if cell == reference]
 
     @property
     def batch_sizes(self) -> list[dict[str, int]]:
