@@ -45,7 +45,7 @@ class Study(Strict, ABC):
     # what the workflow makes and reads of the study, below results/<study>/
     TABLES: ClassVar[Mapping[str, Table]] = {}  # the declarations of tables/*.csv by name
     TRAINS: ClassVar[bool] = True  # whether it trains models
-    TRAINED: ClassVar[Sequence[str]] = MODEL_FILES  # files of models/{name}/
+    TRAINED: ClassVar[Sequence[str]] = MODEL_FILES  # files of each expensive result
     PROBED: ClassVar[Sequence[str]] = ()  # names of probes/{name}/*.csv, if the loop's rule probes
     PROBE_READS: ClassVar[Sequence[str]] = MODEL_FILES[:2]  # of every training job probed
     TABLES_READ: ClassVar[Sequence[str]] = ("metrics.csv", "curves.csv")  # of all training jobs
@@ -105,7 +105,8 @@ Stacked = Annotated[
     PositiveInt,
     Field(
         default=3,
-        description="seeds of a cell that one job trains; a seed beyond full jobs adds a job",
+        description="seeds of a cell that one job trains, by their numbers: of each hundred the "
+        "first so many, the next so many, ... Another seed leaves full jobs as they are",
     ),
 ]
 
@@ -218,17 +219,21 @@ T = TypeVar("T")
 def blocks(models: Iterable[tuple[C, int]], size: int) -> dict[str, tuple[C, list[int]]]:
     """Cell and seeds of every training job, by its name: ``<cell>-<first seed>``.
 
+    The numbers of a cell's seeds decide which of them share a job, so that another seed changes no
+    job whose seeds it does not join, wherever the configuration lists it.
+
     Args:
         models: cell and seed of each.
-        size: seeds in a job; the last of a cell may have fewer.
+        size: seeds that may share a job: 1 to size, the next as many, and so on; 101 starts anew.
     """
-    seeds: dict[C, list[int]] = {}
+    groups: dict[C, dict[tuple[int, int], list[int]]] = {}
     for cell, seed in models:
-        seeds.setdefault(cell, []).append(seed)
+        hundred, place = divmod(seed - 1, 100)
+        groups.setdefault(cell, {}).setdefault((hundred, place // size), []).append(seed)
     return {
-        f"{cell}-{listed[i]}": (cell, listed[i : i + size])
-        for cell, listed in seeds.items()
-        for i in range(0, len(listed), size)
+        f"{cell}-{min(seeds)}": (cell, sorted(seeds))
+        for cell, by_number in groups.items()
+        for _, seeds in sorted(by_number.items())
     }
 
 

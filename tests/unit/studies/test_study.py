@@ -20,31 +20,35 @@ from normscope.train.recipe import flops
 MAIN = read_project(ROOT)
 
 
-def test_seeds_go_to_jobs_in_the_order_of_the_configuration():
-    models = [("a", 5), ("b", 1), ("a", 2), ("a", 9), ("a", 7), ("a", 8)]
-    assert list(blocks(models, 2).items()) == [
-        ("a-5", ("a", [5, 2])),
-        ("a-9", ("a", [9, 7])),
-        ("a-8", ("a", [8])),
-        ("b-1", ("b", [1])),
+def test_seeds_share_a_job_by_their_numbers():
+    models = [("a", 8), ("b", 101), ("a", 2), ("a", 0), ("a", 7), ("b", 100), ("a", 1), ("a", 4)]
+    assert list(blocks(models, 3).items()) == [
+        ("a-0", ("a", [0])),
+        ("a-1", ("a", [1, 2])),
+        ("a-4", ("a", [4])),
+        ("a-7", ("a", [7, 8])),
+        ("b-100", ("b", [100])),
+        ("b-101", ("b", [101])),
     ]
-    # in another order, the jobs are others
-    assert blocks([("a", 2), ("a", 5)], 2) == {"a-2": ("a", [2, 5])}
-    assert blocks([("a", 2), ("a", 5)], 1).keys() == {"a-2", "a-5"}
     assert blocks([], 3) == {}
 
 
-@given(st.lists(st.integers(0, 99), min_size=1, unique=True), st.integers(1, 5))
-def test_one_more_seed_leaves_full_jobs_unchanged(seeds: Sequence[int], size: int):
-    before = blocks([("a", seed) for seed in seeds], size)
-    after = blocks([("a", seed) for seed in [*seeds, 100]], size)
-    assert [seed for _, listed in before.values() for seed in listed] == list(seeds)
-    full = {name: job for name, job in before.items() if len(job[1]) == size}
-    assert full.items() <= after.items()
-    if len(seeds) % size == 0:  # it has a new job
-        assert after == before | {"a-100": ("a", [100])}
-    else:  # the last job takes it, under the same name
-        assert after.keys() == before.keys()
+@given(
+    st.lists(st.integers(0, 300), min_size=1, unique=True), st.integers(1, 12), st.integers(0, 300)
+)
+def test_one_more_seed_is_the_work_of_one_job_wherever_it_stands(
+    seeds: Sequence[int], size: int, new: int
+):
+    before = blocks([("a", seed) for seed in seeds if seed != new], size)
+    for place in (0, len(seeds) // 2, len(seeds)):
+        listed = [seed for seed in seeds if seed != new]
+        listed.insert(place, new)
+        after = blocks([("a", seed) for seed in listed], size)
+        assert sorted(s for _, some in after.values() for s in some) == sorted(listed)
+        (job,) = [job for job in after.values() if new in job[1]]
+        assert len(job[1]) <= size
+        others = [one for one in before.values() if not set(one[1]) & set(job[1])]
+        assert [one for one in after.values() if one != job] == others
 
 
 def test_flops_are_six_for_every_parameter_and_token_of_every_seed():

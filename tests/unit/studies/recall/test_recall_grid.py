@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import ROOT
 from pydantic import ValidationError
 from recipes import changed
 
+from normscope.config import load
+from normscope.pilot import read_project
 from normscope.schema import rate_name
 from normscope.studies.recall.grid import Cell, Recall
 from normscope.studies.study import Settings
@@ -47,7 +50,8 @@ def test_every_arm_trains_at_every_rate_with_the_seeds_of_its_blocks_after_the_p
     """A cell that is published and in a block has the seeds of both, each trained once."""
     trained = grid(stack=2, **{"runs.1.seeds": [4, 1337, 9]}).trainings()
     assert {name: job.seeds for name, job in trained.items()} == {
-        "copy-layernorm-0.0001-1337": [1337, 4],
+        "copy-layernorm-0.0001-1337": [1337],
+        "copy-layernorm-0.0001-4": [4],
         "copy-layernorm-0.0001-9": [9],
         "copy-none-0.0005-1337": [1337],
         **{
@@ -110,3 +114,12 @@ def test_a_name_is_plain_decimal_exact_and_of_one_rate(rate, other):
     assert re.fullmatch(r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+", name)  # Snakefile, wildcard name
     assert Decimal(name.rpartition("-")[2]) == Decimal(repr(rate))
     assert (rate_name(rate) == rate_name(other)) == (rate == other)
+
+
+def test_the_default_run_trains_the_four_arms_of_the_notebook():
+    study = load(read_project(ROOT)).studies["recall"]
+    assert isinstance(study, Recall)
+    assert {str(cell) for cell in study.published_cells()} == {
+        *(f"copy-{arm}-0.0001" for arm in ("layernorm", "batchnorm", "manual_l2")),
+        "copy-none-0.0005",
+    }
