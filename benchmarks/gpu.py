@@ -26,7 +26,6 @@ from statistics import median
 import nanogpt
 import pandas as pd
 import torch
-import yaml
 from machine import quiet, with_steal
 
 from normscope.config import load
@@ -42,10 +41,7 @@ NORM = ARMS["layernorm_gain"].norm
 
 def recipe(seeds: int, config: str | None, **training: object) -> Stack:
     """Models of the main study's sizes and training, one per seed, on the GPU."""
-    raw = read_project(ROOT)
-    for key, value in yaml.safe_load((ROOT / config).read_text() if config else "{}").items():
-        raw[key] = raw[key] | value if isinstance(value, dict) else value
-    main = load(raw).main
+    main = load(read_project(ROOT, *([ROOT / config] if config else []))).main
     return Stack(
         norm=NORM,
         placement="pre",
