@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from ledger_recipes import entry
 
 from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Claim, Evidence, Finding
 from normscope.ledger.contrast import find
-from normscope.ledger.entry import Entry
+from normscope.ledger.entry import Document, Entry, completed
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.studies.depth.claims import compare_sensitivities
 
+RAW = {"study": "made", "where": "here", "statement": "Norms help.", "figure": "loss"}
+RAW |= {"quantity": "difference", "criterion": "it is above 0", "differs_because": "it is drawn"}
+TESTED = {"test": "t", "direction": "greater", "bound": 0.0, "bound_because": "it is planted"}
+PAPER = {"title": "On norms", "asserts": False}
 NULL, EFFECT = "null", "effect"  # keys of statements: those with a wrong verdict, and the others
 FAR = 9.0  # standard deviations: a difference that no test misses
 Kind = Mapping[str, Any]  # what the entry of a statement has
@@ -42,6 +45,13 @@ def contrast(measure: str) -> dict[str, Any]:
     """Two arms, paired by seed, with a case for each ledger."""
     sides = {"cells": {"arm": "a"}, "less": {"arm": "b"}}
     return {"table": "made.runs", "measure": measure, "each": ["ledger"], **sides}
+
+
+def entry(**changes: Any) -> Entry:
+    """A statement; its only reading is ``stated`` unless others are given."""
+    whole = RAW | TESTED | {"unit": "model", "readings": {"stated": {}}} | changes
+    document = completed(PAPER | {"claims": {"key": whole}})
+    return Document.model_validate(document).claims["key"]
 
 
 LOSS: dict[str, Any] = {"contrast": contrast("loss")}

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import yaml
-from engines import Engine
 from project import Project
+from running import Engine
 
 TARGETS = ("main", "results/paper/figures/loss.svg")  # of the undisturbed project
 MADE = ("store", "results/main/tables", "results/paper", "results/dataset")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cases import TARGETS, clean, same, wait_for_checkpoints
-from engines import Engine
 from project import Project
+from running import Engine
 
 Damage = Callable[[bytes], bytes]
 DAMAGES: dict[str, Damage] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from cases import TARGETS, clean, same, wait_for_checkpoints
-from engines import Engine
 from project import Project
+from running import Engine
 
 COMMAND = ("snakemake", "--cores", "2", *TARGETS)
 

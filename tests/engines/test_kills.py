@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 import yaml
 from cases import TARGETS, checkpoint_every
-from engines import Engine, jobs, started, wait_until_quiet
 from project import Project, fresh
+from running import Engine, jobs, started, wait_until_quiet
 
 from normscope.io.files import SUMS
 from normscope.io.store import KEY, keys, read_sums

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from cases import TARGETS, clean, edit_command, same, wait_for_checkpoints
-from engines import Engine, started, wait_for_jobs, wait_until_quiet
 from project import Project
+from running import Engine, started, wait_for_jobs, wait_until_quiet
 
 COMMAND = ("snakemake", "--cores", "2", *TARGETS)
 

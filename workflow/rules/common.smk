@@ -127,7 +127,12 @@ from normscope.custom_arms import add_arms
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
-from normscope.io.corpus import Given, check_known_length, check_sources, directory_files
+from normscope.io.corpus import (
+    Given,
+    check_known_length,
+    check_sources,
+    directory_files,
+)
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.ledger import frozen

@@ -63,7 +63,7 @@ def solved(text: str, target: float, vocabulary: Vocabulary, known: dict[str, fl
         tried = sorted({min(max(v, low), high) for v in (*VALUES, low, high) if math.isfinite(v)})
         base = dict.fromkeys(columns, 0.5) | known
 
-        def off(value: float, column: str = column, base: Mapping[str, float] = base) -> float:
+        def off(value: float, column: str = column, base: dict[str, float] = base) -> float:
             row = pd.DataFrame([base | {column: value}])
             return float(measure(text, row).iloc[0]) - target
 
@@ -115,7 +115,11 @@ def table_of(reading: Reading, *, holding: bool) -> tuple[str, str, pd.DataFrame
             values = numbers[i][row[SEED] % 3] if i < len(numbers) else met
             whole = {"diverged": False, "diverged_at": math.nan, "failed": 0} | row | values
             rows.setdefault(tuple(sorted(map(str, row.items()))), whole)
-    return study, name, pd.DataFrame(list(rows.values())).reindex(columns=vocabulary.columns[name])
+    return (
+        study,
+        name,
+        pd.DataFrame(list(rows.values())).reindex(columns=list(vocabulary.columns[name])),
+    )
 
 
 def needed(c: Contrast, column: str) -> float:
