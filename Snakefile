@@ -48,13 +48,28 @@ LOGGER.addHandler(COUNTDOWN)
 STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
 reported(check_prompts, Path(data("prompts.yaml")))
 reported(check_directories, CONFIG.pretrained)
-# expensive results are targets too, so that failed or damaged ones are made again
+# Every file is a target, so that a missing one is made again: Snakemake ignores a missing file from which
+# nothing has to be made
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
     f"results/{s}/{record}"
     for s, study in STUDIES.items()
     for record in study.records()
 ]
+MODELS = [
+    f"results/{s}/{os.path.dirname(record)}/{file}"
+    for s, study in STUDIES.items()
+    for record in study.records()
+    for file in study.TRAINED
+]
+PROBES = [
+    f"results/{s}/probes/{name}/{table}.csv"
+    for s, study in STUDIES.items()
+    for name in study.probes()
+    for table in study.PROBED
+]
+FIGURE_FILES = [file for suffix in DRAWN for file in drawn(suffix)]
+TEXTS = [f"{corpus(t)}/{name}" for t in CONFIG.texts_read for name in TEXT_FILES]
 
 
 # to parse all code takes a third of a start
@@ -68,17 +83,12 @@ wildcard_constraints:
 
 rule all:
     input:
-        multiext("results/paper/summary", ".md", ".html", ".pdf"),
-        multiext(
-            "results/paper/",
-            "claims.json",
-            "manifest.json",
-            "metrics.json",
-            "example.tex",
-        ),
-        "results/paper/residual_gain.json",
-        KEPT,
-        drawn(".pdf"),
+        [f"results/paper/{name}" for name in PAPER],
+        TEXTS,
+        MODELS,
+        PROBES,
+        TABLES,
+        FIGURE_FILES,
 
 
 include: "workflow/rules/dataset.smk"
@@ -93,12 +103,12 @@ include: "workflow/rules/card.smk"
 # the rule of the job, and would store a model under a different name than a run on one machine does.
 checkpoint texts:
     input:
-        [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read],
+        TEXTS,
 
 
 rule models:
     input:
-        KEPT,
+        MODELS,
         CARD_MODELS,
 
 
@@ -118,7 +128,7 @@ rule tables:
 
 rule figures:
     input:
-        drawn(".pdf"),
+        FIGURE_FILES,
 
 
 rule paper:
@@ -129,6 +139,7 @@ rule paper:
 rule card:
     input:
         lambda wildcards: pages_of_card(),
+        CARD_FILES,
 
 
 save_facts(FACTS)
@@ -147,11 +158,13 @@ onstart:
 onerror:
     forget_failures()
     drop_leftovers()
+    adopt(STORE)
     LOGGER.info("What is finished is kept: the same command goes on from here.")
 
 
 onsuccess:
     forget_failures()
     drop_leftovers()
+    adopt(STORE)
     synchronize_stores(STORE)
     say_results()

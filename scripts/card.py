@@ -9,7 +9,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import read_json, read_svg, write_bytes, write_json, write_text
+from normscope.io.files import read_json, read_svg, seal, write_bytes, write_json, write_text
 from normscope.io.tables import Tables, read_table
 from normscope.schema import Strict
 from normscope.studies.card import pages, sheet
@@ -53,6 +53,7 @@ def main() -> None:
     write_text(flags.out / "card.html", card.html(origin))
     write_bytes(flags.out / "card.pdf", card.pdf())
     write_json(flags.out / "card.json", pages.records(cards, flags.norm) | {"origin": origin})
+    seal(*(flags.out / f"card.{end}" for end in ("md", "html", "pdf", "json")))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
-from normscope.io.files import write_text
+from normscope.io.files import seal, write_text
 from normscope.ledger.frozen import Plan, read_frozen
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
@@ -37,6 +37,7 @@ def main() -> None:
     plan = Plan(digests_of(claims), read_frozen(flags.evidence), flags.settings)
     content = verdicts(claims, studies, flags.config.level, folders, plan)
     write_text(flags.out, json.dumps(content, indent=2, allow_nan=False))  # readings in their order
+    seal(flags.out)
 
 
 if __name__ == "__main__":

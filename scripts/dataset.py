@@ -9,7 +9,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io import corpus, dataset
-from normscope.io.files import write_bytes, write_json
+from normscope.io.files import seal, write_bytes, write_json
 from normscope.schema import Strict
 
 
@@ -48,6 +48,7 @@ def main() -> None:
         "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     write_json(flags.out / "meta.json", meta)
+    seal(*(flags.out / name for name in (*files, "meta.json")))
 
 
 if __name__ == "__main__":

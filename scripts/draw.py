@@ -10,7 +10,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import Explained, run_script, suggest
-from normscope.io.files import write_text
+from normscope.io.files import seal, write_text
 from normscope.paper import style
 from normscope.paper.drawing import Draw, Look
 from normscope.schema import Strict
@@ -49,6 +49,7 @@ def main() -> None:
     shown, sizes = draw(tables, flags.look, **flags.params)
     style.save(shown, flags.out)
     write_text(flags.out.with_suffix(".txt"), " ".join(f"{flags.caption} {sizes}".split()))
+    seal(*(flags.out.with_suffix(suffix) for suffix in (".pdf", ".svg", ".txt")))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import read_json, write_text
+from normscope.io.files import read_json, seal, write_text
 from normscope.paper import forest, reach, style
 from normscope.paper.drawing import Look
 from normscope.schema import Strict
@@ -32,6 +32,7 @@ def main() -> None:
     shown, sizes = drawing.draw(read_json(flags.claims), flags.look)
     style.save(shown, flags.out)
     write_text(flags.out.with_suffix(".txt"), " ".join(f"{drawing.CAPTION} {sizes}".split()))
+    seal(*(flags.out.with_suffix(suffix) for suffix in (".pdf", ".svg", ".txt")))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.config import Figures, Studies
 from normscope.errors import run_script
-from normscope.io.files import read_json, write_json
+from normscope.io.files import read_json, seal, write_json
 from normscope.io.texts import DATASET, text_folder
 from normscope.schema import Strict
 from normscope.studies.study import Study
@@ -99,6 +99,7 @@ def main() -> None:
         },
     }
     write_json(flags.out, manifest)
+    seal(flags.out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import read_json, write_json, write_text
+from normscope.io.files import read_json, seal, write_json, write_text
 from normscope.io.tables import read_table
 from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
 from normscope.paper.statements import verdicts
@@ -28,7 +28,7 @@ class Flags(Strict):
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Write the table of a plot, without a seal, because DVC reads every file of its folder."""
+    """Write the table of a plot; the folder is sealed, because DVC reads every file in it."""
     table = pd.DataFrame(rows, columns=list(columns))
     write_text(path, table.to_csv(index=False, float_format=f"%{FLOATS}"))
 
@@ -52,6 +52,7 @@ def main() -> None:
             named = [{"cell": " ".join(cell), name: v} for cell, v in values.items()]
             write(plots / f"{name}.csv", named, ["cell", name])
     write_json(flags.out / "metrics.json", numbers)
+    seal(plots, flags.out / "metrics.json")
 
 
 if __name__ == "__main__":

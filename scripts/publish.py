@@ -12,7 +12,7 @@ from normscope.command import parse
 from normscope.errors import Explained, run_script
 from normscope.schema import Strict
 
-IGNORED = shutil.ignore_patterns(".snakemake*")  # Snakemake marks directories that jobs make
+IGNORED = shutil.ignore_patterns(".*")  # seals, and Snakemake's marks of directories
 
 
 class Flags(Strict):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import read_json, read_svg, write_bytes, write_text
+from normscope.io.files import read_json, read_svg, seal, write_bytes, write_text
 from normscope.paper import latex, typeset
 from normscope.paper.frame import read
 from normscope.paper.markdown import summary
@@ -14,6 +14,11 @@ from normscope.paper.page import page
 from normscope.paper.template import summary_text
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
+
+FILES = (
+    *("summary.md", "summary.html", "summary.pdf"),
+    *("numbers.tex", "claims.tex", "example.tex", "tables"),
+)
 
 
 class Flags(Strict):
@@ -39,6 +44,7 @@ def main() -> None:
     write_bytes(flags.out / "summary.pdf", typeset.pdf(layout, text, frame, svgs))
     for name, content in latex.files(frame, flags.templates / "latex").items():
         write_text(flags.out / name, content)
+    seal(*(flags.out / name for name in FILES))
 
 
 if __name__ == "__main__":

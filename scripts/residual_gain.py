@@ -7,7 +7,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.hub.prompts import read_prompts
-from normscope.io.files import write_json
+from normscope.io.files import seal, write_json
 from normscope.schema import Strict
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.results import document
@@ -26,6 +26,7 @@ def main() -> None:
     flags = parse(Flags)
     tables = {name: read_measurements(flags.tables / f"{name}.csv") for name in Pretrained.TABLES}
     write_json(flags.out, document(tables, read_prompts(flags.prompts)))
+    seal(flags.out)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Failures of trainings and measurements: the other results are made, and a repair is noticed."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -27,6 +28,75 @@ def test_divergence_is_a_result(diverged: Project):
         assert "Diverged, and " in caption.read_text(), figure
 
 
+MADE = (
+    "store",
+    "results/dataset",
+    "results/paper",
+    *(f"results/{study}/{part}" for study in ("main", "recall") for part in ("tables", "probes")),
+)
+PAPER = "results/paper"
+DAMAGED = (
+    "results/main/tables/runs.csv",
+    f"{PAPER}/figures/loss.svg",
+    f"{PAPER}/figures/forest.txt",
+    f"{PAPER}/claims.json",
+    f"{PAPER}/summary.html",
+    f"{PAPER}/plots/loss.csv",
+)
+MISSING = (
+    "results/main/tables/arms.csv",
+    "results/recall/models/recall-layernorm-0.01-1/SHA256SUMS",
+    "results/recall/probes/copy/slices.csv",
+    f"{PAPER}/figures/curves.svg",
+    f"{PAPER}/figures/gain.txt",
+    f"{PAPER}/numbers.tex",
+    f"{PAPER}/frame.json",
+    f"{PAPER}/tables/tally.tex",
+)
+
+
+def facts(project: Project) -> dict[str, tuple[object, ...]]:
+    """What a file system knows of every result, without following links."""
+    paths = [p for name in ("results", "store") for p in (project.root / name).rglob("*")]
+    stats = {str(path): path.lstat() for path in paths}
+    return {path: (s.st_mode, s.st_size, s.st_mtime_ns, s.st_ino) for path, s in stats.items()}
+
+
+def test_a_copy_of_a_finished_project_is_finished_and_a_dry_run_changes_nothing(
+    made: Project, tmp_path: Path
+):
+    """And what is damaged or missing in it is made again, with the same bytes."""
+    project = made.copy(tmp_path / "project")
+    links = [path for path in (project.root / "results").rglob("*") if path.is_symlink()]
+    assert links
+    assert all(path.resolve().is_relative_to(project.root.resolve()) for path in links)
+    os.umask(umask := os.umask(0))
+    modes = {path.stat().st_mode & 0o777 for path in (project.root / "store").glob("?" * 64 + "*")}
+    assert modes == {0o666 & ~umask}
+    before = facts(project)
+    assert project.planned() == {}
+    assert facts(project) == before
+
+    wholes = {folder: project.digests(folder) for folder in MADE}
+    for name in DAMAGED:
+        path = project.root / name
+        raw = path.read_bytes()
+        path.write_bytes(raw[:-2] + bytes([raw[-2] ^ 1]) + raw[-1:])
+    for name in MISSING:
+        (project.root / name).unlink()
+    before = facts(project)
+    plan = project.snakemake("-n")
+    assert facts(project) == before
+    shown = [name.replace("/plots/loss.csv", "/plots") for name in DAMAGED]
+    for name in shown:
+        assert f"{name} is damaged: the next run makes it again" in plan
+    output = project.snakemake()
+    for name in shown:
+        assert f"{name} is damaged: it is made again" in output
+    assert {folder: project.digests(folder) for folder in MADE} == wholes
+    assert project.planned() == {}
+
+
 def test_a_damaged_model_is_made_again(made: Project):
     """With the same bytes, so that nothing that reads it runs again."""
     weights = "results/recall/models/recall-layernorm-0.01-1/models.safetensors"
@@ -36,7 +106,7 @@ def test_a_damaged_model_is_made_again(made: Project):
     stored.write_bytes(whole[:100])
     output = made.snakemake(weights)
     assert "1 job. Models to train, at most: recall 2 in 1 job. Ctrl-C stops" in output
-    assert f"{stored} is not what its job wrote: the entry is removed, to be made again" in output
+    assert f"{stored} is damaged: it is made again" in output
     assert (made.root / weights).read_bytes() == whole
     assert made.planned() == {}
 

@@ -4,11 +4,21 @@
 
 CARD = CONFIG.card
 CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
-CARD_MODELS = []
+CARD_MODELS = CARD_FILES = []
 
 if CARD is not None:
     CARD_TABLES = [f"results/card/tables/{name}.csv" for name in CARD.TABLES]
-    CARD_MODELS = [f"results/card/models/{name}/metrics.csv" for name in CARD.sweeps()]
+    CARD_MODELS = [
+        f"results/card/models/{name}/{file}"
+        for name in CARD.sweeps()
+        for file in CARD.TRAINED
+    ]
+    CARD_PROBES = [
+        f"results/card/probes/{name}/{table}.csv"
+        for name in CARD.probes()
+        for table in CARD.PROBED
+    ]
+    CARD_FILES = [*TEXTS, *CARD_MODELS, *CARD_PROBES, *CARD_TABLES]
     reported(CARD.check_free, Path("results/card"))
 
     rule card_train:
@@ -49,7 +59,7 @@ if CARD is not None:
         output:
             multiext(
                 "results/card/probes/{name}/",
-                *("norm.csv", "growth.csv", "layers.csv", "outputs.csv"),
+                *(f"{table}.csv" for table in CARD.PROBED),
             ),
         log:
             "results/logs/card_probe/{name}.log",
@@ -79,11 +89,7 @@ if CARD is not None:
                 for name in CARD.sweeps()
                 for file in ("metrics.csv", "pilot.csv")
             ],
-            [
-                f"results/card/probes/{name}/{table}.csv"
-                for name in CARD.probes()
-                for table in ("norm", "growth", "layers", "outputs")
-            ],
+            CARD_PROBES,
         output:
             CARD_TABLES,
         log:

@@ -256,6 +256,26 @@ def as_input(path):
 
 
 TOKENS = ("train.bin", "val.bin", "meta.pkl")  # nanoGPT's format
+TEXT_FILES = (*TOKENS, "meta.json")
+DRAWN = (".pdf", ".svg", ".txt")  # of a figure; .txt is its caption
+PAPER = (  # all other files of results/paper
+    *(
+        "summary.md",
+        "summary.html",
+        "summary.pdf",
+        "numbers.tex",
+        "claims.tex",
+        "example.tex",
+    ),
+    *(
+        "claims.json",
+        "frame.json",
+        "manifest.json",
+        "metrics.json",
+        "residual_gain.json",
+    ),
+    *("tables", "plots"),
+)
 
 
 def corpus(text):
@@ -314,7 +334,7 @@ def corpora(study):
     texts = dict.fromkeys(
         [DATASET, *part.job_texts().values()] if part.READS_CORPUS else []
     )
-    return [f"{corpus(t)}/{name}" for t in texts for name in (*TOKENS, "meta.json")]
+    return [f"{corpus(t)}/{name}" for t in texts for name in TEXT_FILES]
 
 
 def verbatim(value):
@@ -402,10 +422,15 @@ def model_files(wildcards):
 
 
 def pages_of_card():
-    """The pages of the card of each norm; an error if no norm was given."""
+    """The page and figure of the card of each norm; an error if no norm was given."""
     if CONFIG.card is None:
         raise WorkflowError(
             "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
             " --config 'card={norm: my_norm.py:MyNorm}'"
         )
-    return [f"results/card/{norm}/card.html" for norm in CONFIG.card.norm]
+    ends = ("html", "md", "pdf", "json")
+    of_figure = [f"figures/card{suffix}" for suffix in DRAWN]
+    files = [*(f"card.{end}" for end in ends), *of_figure]
+    return [
+        f"results/card/{norm}/{file}" for norm in CONFIG.card.norm for file in files
+    ]

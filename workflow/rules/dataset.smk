@@ -13,7 +13,7 @@ rule dataset:
         # the source of the text does not matter, because the text is identified by its hash
         given=ancient(GIVEN[DATASET]),
     output:
-        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
+        multiext("results/dataset/", *TEXT_FILES),
     log:
         "results/logs/dataset.log",
     benchmark:
@@ -34,9 +34,7 @@ rule text:
         lambda wildcards: nanogpt_files(wildcards.name),
         given=ancient(lambda wildcards: GIVEN[wildcards.name]),
     output:
-        multiext(
-            "results/dataset/{name}/", "train.bin", "val.bin", "meta.pkl", "meta.json"
-        ),
+        multiext("results/dataset/{name}/", *TEXT_FILES),
     log:
         "results/logs/text/{name}.log",
     benchmark:

@@ -10,14 +10,7 @@ rule pretrained_probe:
         model_files,
         prompts=data("prompts.yaml"),
     output:
-        multiext(
-            "results/pretrained/probes/{name}/",
-            "gains.csv",
-            "norms.csv",
-            "inside.csv",
-            "model.json",
-            "SHA256SUMS",
-        ),
+        multiext("results/pretrained/probes/{name}/", *STUDIES["pretrained"].TRAINED),
     log:
         "results/logs/pretrained_probe/{name}.log",
     cache: "omit-software"

@@ -5,9 +5,17 @@ import shutil
 import time
 
 from normscope.io import experiments
-from normscope.io.files import is_altered
+from normscope.io.files import altered
 from normscope.io.pins import not_as_pinned
-from normscope.io.store import KEY, keys, lend, remove_damaged
+from normscope.io.store import (
+    KEY,
+    find_damaged,
+    keys,
+    lend,
+    relink,
+    remove,
+    reset_modes,
+)
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes
 
@@ -35,14 +43,17 @@ def check_folders(*names):
 
 
 def repair(store):
-    """Remove damaged results, so that their jobs run again."""
+    """Remove damaged results, so that their jobs run again. A dry run only reports them."""
+    is_run = not workflow.output_settings.dryrun
     if workflow.is_main_process:
-        synchronize_stores(store)
-        check_store(store)
+        if is_run:
+            synchronize_stores(store)
+        check_store(store, is_run)
     if is_ours() and os.access("results", os.W_OK):
         warn_of_lost_records("results")
-        drop_damaged_tables("results")
-        clamp_times("results", "store")
+        check_results("results", is_run)
+        if is_run:
+            clamp_times("results", "store")
 
 
 def is_ours():
@@ -105,25 +116,36 @@ def check_writable(folder):
         )
 
 
-def check_store(store):
-    """Remove damaged entries of the store, and the links in results/ to incomplete entries.
-
-    A result without its links counts as missing, so that its job runs again.
-    """
+def check_store(store, is_run):
+    """Report damaged entries of the store; a run removes them."""
     if is_uri(store):
         return
     try:
-        damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
-        for line in damaged:
-            print(line, file=sys.stderr)
-        for folder in Path("results").glob(KEPT_IN):
-            links = [path for path in folder.iterdir() if path.is_symlink()]
-            # an incomplete result counts as missing
-            if not all(path.exists() for path in links):
-                for path in links:
-                    path.unlink()
+        if is_run:
+            adopt(store)
+        damaged = find_damaged(Path(store), Path(".snakemake/normscope/store.json"))
+        for key, name in damaged.items():
+            report_damage(Path(store, key + name), is_run)
+            for path in Path(store).glob(f"{key}*") if is_run else ():
+                path.unlink()
     except OSError as e:
         raise WorkflowError(f"the store cannot be checked: {e}") from None
+
+
+def report_damage(path, is_run):
+    """Print that a file is damaged and made again; a dry run removes nothing, so its plan lacks the job."""
+    when = "it is made again" if is_run else "the next run makes it again"
+    print(f"{path} is damaged: {when}", file=sys.stderr)
+
+
+def adopt(store):
+    """Undo what Snakemake's cache does to results: absolute links, and files that everyone may write.
+
+    With relative links, a project may be moved or copied.
+    """
+    if not is_uri(store) and not STORED:
+        relink(Path("results").glob(f"{KEPT_IN}*"), Path(store))
+        reset_modes(Path(store))
 
 
 def warn_of_lost_records(folder):
@@ -136,13 +158,14 @@ def warn_of_lost_records(folder):
         )
 
 
-def drop_damaged_tables(folder):
-    """Remove tables that differ from what their scripts wrote, so that they are made again."""
-    for path in Path(folder).rglob("*.csv"):
-        # links point into the store, which has its checksums
-        if not path.is_symlink() and is_altered(path):
-            print(f"{path} is damaged: it is made again", file=sys.stderr)
-            path.unlink()
+def check_results(folder, is_run):
+    """Report results that differ from what their scripts wrote; a run removes them."""
+    for path in altered(Path(folder)):
+        if path.is_symlink():
+            continue  # into the store, which has its checksums
+        report_damage(path, is_run)
+        if is_run:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def clamp_times(*folders):

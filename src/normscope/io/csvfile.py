@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from normscope.io.files import write_sealed
+from normscope.io.files import seal, write_bytes
 from normscope.schema import FLOATS
 
 
@@ -18,4 +18,5 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     has_return = any("\r" in str(v) for column in words for v in column)
     quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
     table.to_csv(text, index=False, lineterminator="\n", float_format=f"%{FLOATS}", quoting=quoting)
-    write_sealed(path, text.getvalue().encode())
+    write_bytes(path, text.getvalue().encode())
+    seal(path)

@@ -14,6 +14,7 @@ from normscope.locks import lock
 DAMAGED = "{path} is damaged ({why}): remove it and start again, and it is made again"
 
 SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
+SEAL = ".sha256"
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -63,22 +64,31 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
             return
 
 
-def write_sealed(path: Path, data: bytes) -> None:
-    """``write_bytes``, and a hidden file with the SHA-256 next to it, which reveals damage."""
-    write_bytes(path, data)
-    write_text(_seal(path), hashlib.sha256(data).hexdigest())
+def seal(*paths: Path) -> None:
+    """Write the SHA-256 of each file or folder to a hidden file next to it, to reveal damage."""
+    for path in paths:
+        write_text(path.with_name(f".{path.name}{SEAL}"), _digest(path))
 
 
 def is_altered(path: Path) -> bool:
-    """Whether a file differs from what ``write_sealed`` wrote; False if it has no hidden file."""
-    seal = _seal(path)
-    if not seal.is_file():
-        return False
-    return hashlib.sha256(path.read_bytes()).hexdigest() != seal.read_text().strip()
+    """Whether a file or folder differs from what was sealed; False if it has no seal."""
+    sealed = path.with_name(f".{path.name}{SEAL}")
+    return sealed.is_file() and _digest(path) != sealed.read_text().strip()
 
 
-def _seal(path: Path) -> Path:
-    return path.with_name(f".{path.name}.sha256")
+def altered(folder: Path) -> list[Path]:
+    """All files and folders below a folder that differ from what was sealed."""
+    sealed = (path.with_name(path.name[1 : -len(SEAL)]) for path in folder.rglob(f".*{SEAL}"))
+    return [path for path in sealed if path.exists() and is_altered(path)]
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and digests of a folder's files that are not hidden."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    files = sorted(p for p in path.rglob("[!.]*") if p.is_file())
+    lines = "".join(f"{_digest(p)}  {p.relative_to(path)}\n" for p in files)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:

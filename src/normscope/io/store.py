@@ -47,17 +47,49 @@ def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
             part.replace(target)
 
 
-def remove_damaged(store: Path, seen: Path) -> list[str]:
-    """Remove entries whose files differ from their sums, so that they are made again.
+def relink(links: Iterable[Path], store: Path) -> None:
+    """Point links to entries to those of a store, with the links' times unchanged.
 
-    An entry with a missing file is kept: Snakemake treats it as absent and completes it.
+    The links are relative if they and the store are below the working directory, so that they hold
+    after it was moved or copied. Links to entries that the store lacks, and other paths, are left.
+    """
+    here, store = Path.cwd().resolve(), store.resolve()
+    for link in links:
+        if not link.is_symlink() or not _is_key(link.readlink().name):
+            continue
+        entry, folder = store / link.readlink().name, link.parent.resolve()
+        inside = entry.is_relative_to(here) and folder.is_relative_to(here)
+        target = os.path.relpath(entry, folder) if inside else str(entry)
+        if str(link.readlink()) != target and entry.exists():
+            times, part = link.lstat(), link.with_name(f".{link.name}.tmp")
+            part.unlink(missing_ok=True)
+            part.symlink_to(target)
+            os.utime(part, ns=(times.st_atime_ns, times.st_mtime_ns), follow_symlinks=False)
+            part.replace(link)
+
+
+def reset_modes(store: Path) -> None:
+    """Give files that everyone may write the mode of a new file, where this user owns them."""
+    os.umask(umask := os.umask(0))
+    for entry in os.scandir(store):
+        if not (entry.is_file() and _is_key(entry.name)):
+            continue
+        stat = entry.stat()
+        if stat.st_mode & 0o777 == 0o666 and stat.st_uid == os.getuid():
+            Path(entry).chmod(0o666 & ~umask)
+
+
+def find_damaged(store: Path, seen: Path) -> dict[str, str]:
+    """Find entries whose files differ from their sums.
+
+    An entry with a missing file is not damaged: Snakemake treats it as absent and completes it.
 
     Args:
         store: directory.
         seen: JSON of the files that were verified earlier; updated.
 
     Returns:
-        One line for the log per removed entry.
+        The name of the first file that differs, by the key of its entry.
     """
     now = {e.name: _stamp(e.stat()) for e in os.scandir(store) if e.is_file()}
     before = _read(seen)
@@ -68,14 +100,9 @@ def remove_damaged(store: Path, seen: Path) -> list[str]:
     misfits = {key: _damaged(store, key, entries[key]) for key in fresh if key in entries}
     damaged = {key: name for key, name in misfits.items() if name is not None}
     sound = {name: stamp for name, stamp in now.items() if name[:KEY] not in damaged}
-    for name in now.keys() - sound.keys():
-        (store / name).unlink()
     if sound != before:
         write_text(seen, json.dumps(sound))
-    return [
-        f"{store / key}{name} is not what its job wrote: the entry is removed, to be made again"
-        for key, name in damaged.items()
-    ]
+    return damaged
 
 
 def _damaged(store: Path, key: str, names: set[str]) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from normscope.formats import PERCENT, Format
-from normscope.io.files import write_text
+from normscope.io.files import seal, write_text
 from normscope.paper.cards import cards
 from normscope.paper.disputes import dispute_table, disputes
 from normscope.paper.evidence import Evidence, evidence_words, verdict_table
@@ -74,6 +74,7 @@ class Frame:
     def write(self, path: Path) -> None:
         """Write the frame as JSON."""
         write_text(path, json.dumps(vars(self), default=vars, allow_nan=False))
+        seal(path)
 
 
 def read(path: Path) -> Frame:

@@ -37,6 +37,7 @@ from normscope.io.corpus import (
     directory_files,
     fetch,
 )
+from normscope.io.files import altered
 
 TEXT = b"to be or not to be: that is the question\n" * 100
 SHA256 = hashlib.sha256(TEXT).hexdigest()
@@ -337,7 +338,8 @@ def test_the_script_passes_over_a_source_and_writes_the_dataset_and_its_hashes(s
     first, second = done.stderr.splitlines()
     assert first.startswith(f"passed over: {sources[0]}: TimeoutError")
     assert second == f"corpus: path {path}"
-    written = {p.name: p.read_bytes() for p in out.iterdir()}
+    assert altered(out) == []
+    written = {p.name: p.read_bytes() for p in out.glob("[!.]*")}
     meta = json.loads(written.pop("meta.json"))
     assert written == dataset.files(dataset.encode(TEXT.decode()))
     assert meta["sha256"] == {n: hashlib.sha256(b).hexdigest() for n, b in written.items()}

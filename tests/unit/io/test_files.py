@@ -1,6 +1,7 @@
 """Files are the old ones or the new ones, whatever happens while they are written."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +10,13 @@ import pytest
 
 from normscope.errors import Explained
 from normscope.io.files import (
+    altered,
     is_altered,
     read_json,
     read_svg,
+    seal,
     write_bytes,
     write_json,
-    write_sealed,
 )
 
 WRITE = """
@@ -96,14 +98,39 @@ def test_two_writers_of_one_file_leave_what_one_of_them_wrote(tmp_path):
 
 def test_a_seal_is_the_sha256_of_the_file_and_reveals_a_change(tmp_path):
     path = tmp_path / "table.csv"
-    write_sealed(path, b"a,b\n")
+    path.write_bytes(b"a,b\n")
+    seal(path)
     assert not is_altered(path)
-    seal = tmp_path / ".table.csv.sha256"
-    assert seal.read_text().strip() == hashlib.sha256(b"a,b\n").hexdigest()
+    hidden = tmp_path / ".table.csv.sha256"
+    assert hidden.read_text().strip() == hashlib.sha256(b"a,b\n").hexdigest()
     path.write_bytes(b"a,c\n")
     assert is_altered(path)
-    seal.unlink()
+    hidden.unlink()
     assert not is_altered(path)
+
+
+def test_the_seal_of_a_folder_reveals_every_change_of_its_files(tmp_path):
+    folder = tmp_path / "made" / "plots"
+    write_bytes(folder / "deep" / "a.csv", b"a")
+    write_bytes(folder / "b.csv", b"b")
+    seal(folder, folder / "b.csv")
+    (folder / ".snakemake_timestamp").touch()  # Snakemake's, later
+    assert altered(tmp_path) == []
+    for change in (
+        lambda: (folder / "deep" / "a.csv").write_bytes(b"b"),
+        lambda: (folder / "deep" / "a.csv").rename(folder / "a.csv"),
+        (folder / "new.csv").touch,
+        (folder / "deep" / "a.csv").unlink,
+    ):
+        shutil.rmtree(folder / "deep", ignore_errors=True)
+        for path in folder.glob("[!b.]*"):
+            path.unlink()
+        write_bytes(folder / "deep" / "a.csv", b"a")
+        assert altered(tmp_path) == []
+        change()
+        assert altered(tmp_path) == [folder]
+    (folder / "b.csv").unlink()
+    assert altered(tmp_path) == [folder]  # what is missing is not altered
 
 
 @pytest.mark.parametrize("read", [read_json, read_svg])

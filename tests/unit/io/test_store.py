@@ -54,40 +54,40 @@ def test_sums_are_those_of_sha256sum(tmp_path):
 
 def test_an_intact_store_is_unchanged_and_read_once(place, tmp_path, monkeypatch):
     before = sorted(place.rglob("*"))
-    assert store.remove_damaged(place, tmp_path / "seen.json") == []
+    assert store.find_damaged(place, tmp_path / "seen.json") == {}
     assert sorted(place.rglob("*")) == before
     monkeypatch.setattr(hashlib, "sha256", None)  # a second reading would fail
-    assert store.remove_damaged(place, tmp_path / "seen.json") == []
+    assert store.find_damaged(place, tmp_path / "seen.json") == {}
 
 
 @pytest.mark.parametrize("memory", [None, "", "{", "[]", '{"x": 1}'])
 @pytest.mark.parametrize("name", ["model", "curve.csv", "SHA256SUMS"])
-def test_a_flipped_bit_removes_only_its_entry(place, tmp_path, name, memory):
+def test_a_flipped_bit_is_found_until_its_entry_is_removed(place, tmp_path, name, memory):
     seen = tmp_path / "seen.json"
     if memory is None:
-        store.remove_damaged(place, seen)
+        store.find_damaged(place, seen)
     else:
         seen.write_text(memory)
     flip(place / f"{A}{name}")
-    (line,) = store.remove_damaged(place, seen)
-    assert line.startswith(str(place / A))
-    assert store.keys(place) == {B}
-    assert store.remove_damaged(place, seen) == []
+    for _ in range(2):  # it is not taken for verified
+        assert store.find_damaged(place, seen).keys() == {A}
+    for path in place.glob(f"{A}*"):
+        path.unlink()
+    assert store.find_damaged(place, seen) == {}
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\n", b"\xff\0\n", b"no digest\n", b"x  ../model\n", INCOMPLETE]
 )
-def test_invalid_sums_remove_the_entry(place, tmp_path, content):
+def test_invalid_sums_are_damage(place, tmp_path, content):
     (place / f"{A}SHA256SUMS").write_bytes(content)
-    assert len(store.remove_damaged(place, tmp_path / "seen.json")) == 1
-    assert store.keys(place) == {B}
+    assert store.find_damaged(place, tmp_path / "seen.json").keys() == {A}
 
 
 @pytest.mark.parametrize("name", ["model", "SHA256SUMS"])
 def test_an_incomplete_entry_is_left_to_be_completed(place, tmp_path, name):
     (place / f"{A}{name}").unlink()
-    assert store.remove_damaged(place, tmp_path / "seen.json") == []
+    assert store.find_damaged(place, tmp_path / "seen.json") == {}
     assert store.keys(place) == {A, B}
 
 
@@ -105,3 +105,49 @@ def test_only_these_entries_are_lent(place, tmp_path, monkeypatch, one_disk):
     for name in names - {f"{A}model"}:
         assert (other / name).read_bytes() == (place / name).read_bytes()
         assert (other / name).samefile(place / name) == one_disk
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_links_lead_to_the_store_and_stay_in_a_project_that_moves(
+    place, tmp_path, monkeypatch, is_inside
+):
+    """Relative if both are in the project; a store elsewhere may be on another disk."""
+    project = tmp_path if is_inside else tmp_path / "project"
+    folder = project / "results/main/models/job"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(project)
+    left = [folder / name for name in ("missing", "note")]
+    left[0].symlink_to(place / f"{'f' * 64}model")
+    left[1].symlink_to("/nowhere/note")
+    before = [link.readlink() for link in left]
+    model, curve = folder / "model", folder / "curve.csv"
+    model.symlink_to(place / f"{A}model")
+    curve.symlink_to(f"/as/it/was/{A}curve.csv")  # before the project was renamed
+    (folder / "file").write_text("no link")
+    os.utime(model, (7, 7), follow_symlinks=False)
+    for _ in range(2):
+        store.relink(folder.iterdir(), place)
+        for link in (model, curve):
+            assert link.samefile(place / f"{A}{link.name}")
+            assert link.readlink().is_absolute() != is_inside
+    assert model.lstat().st_mtime == 7
+    assert [link.readlink() for link in left] == before
+    assert len(list(folder.iterdir())) == 5
+    if is_inside:
+        shutil.copytree(tmp_path, moved := tmp_path.with_name("moved"), symlinks=True)
+        copied = moved / model.relative_to(tmp_path)
+        assert copied.resolve().is_relative_to(moved.resolve())
+
+
+def test_files_that_all_may_write_get_the_mode_of_a_new_file(place):
+    """Snakemake gives them that mode; another, such as that of DVC's links, stays."""
+    modes = {f"{A}model": 0o666, f"{A}curve.csv": 0o444, ".gitignore": 0o666}
+    for name, mode in modes.items():
+        (place / name).chmod(mode)
+    before = os.umask(0o027)
+    try:
+        store.reset_modes(place)
+    finally:
+        assert os.umask(before) == 0o027
+    found = {name: (place / name).stat().st_mode & 0o777 for name in modes}
+    assert found == modes | {f"{A}model": 0o640}

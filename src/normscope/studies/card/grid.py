@@ -105,6 +105,7 @@ class Card(Strict):
 
     TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
     TRAINED: ClassVar = (*FILES, SUMS)  # files of models/{name}/
+    PROBED: ClassVar = ("norm", "growth", "layers", "outputs")  # names of probes/{name}/*.csv
     PROBE_READS: ClassVar = TransformerStudy.PROBE_READS
     DRAWN: ClassVar = ("runs", "compared", "trials")  # tables of the figure
 

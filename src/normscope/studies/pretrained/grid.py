@@ -9,6 +9,7 @@ from normscope.errors import Explained
 from normscope.hub.prompts import SET, PromptsError, read_prompts
 from normscope.hub.recipe import DirectorySource, Measured, ModelName, Sourced
 from normscope.io.corpus import Line
+from normscope.io.files import SUMS
 from normscope.io.names import survives_tables
 from normscope.schema import PositiveInt, Strict, distinct
 from normscope.studies.pretrained import tables
@@ -54,6 +55,7 @@ class Pretrained(Study):
 
     TABLES: ClassVar = tables.TABLES
     TRAINS: ClassVar = False  # workflow/rules/pretrained.smk measures its models
+    TRAINED: ClassVar = (*(f"{name}.csv" for name in PROBED), "model.json", SUMS)
     READS_CORPUS: ClassVar = False
     FILES: ClassVar = ("prompts.yaml", "reference_gains.csv", "reference_prompts.csv")
 
@@ -87,7 +89,7 @@ class Pretrained(Study):
         return [f"probes/{name}/model.json" for name in self.by_name()]
 
     def tabulated(self, settings: Settings) -> list[str]:
-        files = (*(f"{name}.csv" for name in PROBED), "model.json")
+        files = self.TRAINED[:-1]
         return [f"pretrained/probes/{name}/{file}" for name in self.probes() for file in files]
 
     def tabulation(self, settings: Settings) -> PretrainedTables:
