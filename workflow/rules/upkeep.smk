@@ -13,7 +13,6 @@ from normscope.io.store import (
     keys,
     lend,
     relink,
-    remove,
     reset_modes,
 )
 
