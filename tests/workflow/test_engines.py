@@ -86,12 +86,18 @@ def test_what_most_jobs_wait_for_starts_first(made: Project):
         (name,) = re.findall(r"wildcards: name=(\S+)", text) or [""]
         priority.setdefault(rule, {})[name] = float(value)
     timed = {rule: values for rule, values in priority.items() if any(values.values())}
-    sized = [f"{study}_{stage}" for study in SIZED for stage in ("train", "probe")]
-    assert set(timed) == {"dataset", "pretrained_probe", *sized}
-    longest = max(value for rule in sized for value in timed[rule].values())
-    assert min(timed["pretrained_probe"].values()) > timed["dataset"][""] > longest
-    for name, value in timed["main_probe"].items():
-        assert timed["main_train"][name] > value > 0
+    trainings, probes = ([f"{study}_{stage}" for study in SIZED] for stage in ("train", "probe"))
+    assert set(timed) == {"dataset", "pretrained_probe", *trainings, *probes}
+    longest = max(value for rule in trainings for value in timed[rule].values())
+    first = (
+        value for rule in ("dataset", "pretrained_probe", *probes) for value in timed[rule].values()
+    )
+    assert min(first) > longest
+    one, other = (
+        timed["main_train"][f"{name}-1"]
+        for name in ("nanogpt-layernorm-pre-0.001", "small-layernorm-pre-0.003")
+    )
+    assert one > other > 0  # more steps of a larger model
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,7 @@ def test_a_damaged_model_is_made_again(made: Project):
     assert made.planned() == {}
 
 
-def test_the_terminal_shows_errors_and_the_time_left_and_the_log_shows_every_job(made: Project):
+def test_the_terminal_shows_errors_and_the_log_shows_every_job(made: Project):
     details = ("rule figure_loss:", "Job stats:", "Select jobs", "Execute 1 jobs")
     figure, draw = "src/normscope/studies/main/figures/loss.py", "def draw("
     with made.edited(figure, draw, f'raise ValueError("no loss today")\n\n\n{draw}'):
@@ -120,7 +120,7 @@ def test_the_terminal_shows_errors_and_the_time_left_and_the_log_shows_every_job
     assert "ValueError: no loss today" in output  # the end of the job's log
     assert not [text for text in details if re.search(f"^{text}", output, re.MULTILINE)]
     output = made.snakemake("figure_loss", "figure_curves", "--forcerun", "figure_curves")
-    assert re.findall(r"^2 jobs\. .*|.*% of the work, .* left$", output, re.MULTILINE)[1:]
+    assert re.search(r"^2 jobs\. Ctrl-C stops", output, re.MULTILINE)
     assert not [text for text in (*details, "Finished jobid") if text in output]
     assert not [text for text in (*details[:3], "Finished jobid") if text not in made.logs()[-1]]
     assert "rule figure_loss:" in made.snakemake(
