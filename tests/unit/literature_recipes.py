@@ -22,7 +22,7 @@ runs:
   arms: [layernorm, rmsnorm]
   placements: [pre, post]
   learning_rates: [0.01]
-  seeds: [2, 10, 3]
+  seeds: [9, 10, 11]
 - {protocol: qk, arms: [layernorm], placements: [pre], learning_rates: [0.01, 0.1], seeds: [2]}
 stack: 2
 windows: 2

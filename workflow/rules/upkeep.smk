@@ -7,14 +7,8 @@ import time
 from normscope.io import experiments
 from normscope.io.files import altered
 from normscope.io.pins import not_as_pinned
-from normscope.io.store import (
-    KEY,
-    find_damaged,
-    keys,
-    lend,
-    relink,
-    reset_modes,
-)
+from normscope.io.store import KEY, find_damaged, keys, lend
+from normscope.io.store import relink, reset_modes
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes
 

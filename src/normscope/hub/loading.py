@@ -173,7 +173,7 @@ def _error(directory: Path, e: Exception, otherwise: str, remedy: str) -> Explai
         reason, remedy = f"there is not enough memory ({text})", "lower memory_gb, or free some"
     elif isinstance(e, OSError) and e.errno:
         reason, remedy = f"{e.strerror}: {e.filename or directory}", "correct this and start again"
-    elif has_code or "trust_remote_code" in str(e):
+    elif has_code or "trust_remote" in str(e):
         reason = "it needs code that comes with it, which is not run"
         remedy = "give a model whose code transformers has"
     elif kind and kind not in CONFIG_MAPPING:

@@ -58,7 +58,7 @@ def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_environment(tmp_pat
         stem = tmp_path / seed / "figure"
         done = by_hand(*words, "--caption", caption, "--out", stem, PYTHONHASHSEED=seed, **more)
         assert done.returncode == 0, done.stderr
-        written.append({p.name: p.read_bytes() for p in stem.parent.iterdir()})
+        written.append({p.name: p.read_bytes() for p in stem.parent.glob("[!.]*")})
     assert set(written[0]) == {"figure.pdf", "figure.svg", "figure.txt"}
     assert written[0] == written[1]
     text = written[0]["figure.txt"].decode()

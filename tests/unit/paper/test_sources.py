@@ -36,7 +36,7 @@ def printed() -> Frame:
 def text(printed: Frame, tmp_path) -> str:
     """The part of the summary on the ledger."""
     whole = (REPORT / "summary.md").read_text()
-    ledgers = re.search(r"## The ledger.*?(?=## Appendices)", whole, re.DOTALL)
+    ledgers = re.search(r"## The ledger.*?(?=\{% if sections %\})", whole, re.DOTALL)
     assert ledgers is not None
     return template_text(templates(tmp_path, f"# T\n\n{ledgers[0]}"), printed)
 

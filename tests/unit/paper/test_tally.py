@@ -74,7 +74,10 @@ def test_the_opening_can_be_written_from_any_ledger(claims, tmp_path):
     frame = collect({"main": Section({}, {})}, stated, {}, level=0.95, traces=traces(stated, "x"))
     words = frame.words["totals"]
     text = opening(tmp_path, frame, "## Methods")
-    assert f"Of the {words['assertions']} assertions of {words['documents']} documents" in text
+    assert (
+        f"Verdicts on the {words['assertions']} assertions of {words['documents']} documents"
+        in text
+    )
     off_label = "neither for nor against them: 1 confirmed, 1 open."
     for limit in (off_label, "1 more assertion cannot be asked here", "2 more are marked and not"):
         assert (limit in text) == (claims is CLAIMS)

@@ -27,12 +27,12 @@ from normscope.studies.study import Settings
 
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
 SPECTRUM = ["largest", "smallest", "branch", "lost"]
-SEEDS = [2, 10, 3]  # two jobs of a cell; as text, 10 comes before 2
+SEEDS = [9, 10, 11]  # two jobs of a cell; as text, 10 comes before 9
 
 
 def loss(job: int, name: str, seed: int) -> float | None:
     """2, 2.1, ... by job, plus a hundredth of the seed; one model diverged."""
-    is_lost = name == f"{BN}-0.003-2-4-2" and seed == 10
+    is_lost = name == f"{BN}-0.003-2-4-9" and seed == 10
     return None if is_lost else 2 + job / 10 + seed / 100
 
 
@@ -70,9 +70,9 @@ def test_a_probe_has_a_row_for_each_block_of_every_model_that_did_not_diverge(pl
     assert list(blocks.columns) == [*Shape._fields, "state", "seed", "block", *MEASURES]
     keys = ["arm", "depth", "state", "seed", "block"]
     ln = [("layernorm", 2, "start", s, b) for s in (1, 2) for b in range(3)]
-    ln += [("layernorm", 2, "trained", s, b) for s in (2, 10, 3) for b in range(3)]
+    ln += [("layernorm", 2, "trained", s, b) for s in SEEDS for b in range(3)]
     ln += [("layernorm", 3, "start", s, b) for s in (1, 2) for b in range(4)]
-    bn = [("batchnorm", 2, "trained", s, b) for s in (2, 3) for b in range(3)]
+    bn = [("batchnorm", 2, "trained", s, b) for s in (9, 11) for b in range(3)]
     with_residual = blocks[blocks["residual"]]
     assert list(with_residual[keys].itertuples(index=False, name=None)) == ln + bn
     inner = blocks[blocks["block"] > 0]
@@ -83,7 +83,7 @@ def test_a_probe_has_a_row_for_each_block_of_every_model_that_did_not_diverge(pl
     pd.testing.assert_frame_equal(tables["blocks"], whole[TABLES["blocks"].names])
 
 
-@pytest.mark.parametrize(("state", "seed"), [("start", 2), ("trained", 2), ("trained", 10)])
+@pytest.mark.parametrize(("state", "seed"), [("start", 2), ("trained", 9), ("trained", 10)])
 def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(
     place, tables, state, seed
 ):
@@ -93,7 +93,7 @@ def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(
     norm = ARMS["layernorm"].norm
     model = Transformer(Model.model_validate(sizes), norm, "pre", DATA.vocab_size)
     if state == "trained":
-        stored = (place / f"models/{LN}-0.003-2-4-2/models.safetensors").read_bytes()
+        stored = (place / f"models/{LN}-0.003-2-4-9/models.safetensors").read_bytes()
         weights = safetensors.torch.load(stored).items()
         mine = f"{seed}."
         model.load_state_dict({n.removeprefix(mine): t for n, t in weights if n.startswith(mine)})
@@ -118,8 +118,8 @@ def test_the_losses_are_those_of_all_jobs(tables):
     rows = by(losses, "arm", "learning_rate", "warmup_steps", "seed")
     assert len(rows) == len(losses) == 2 * 4 * 3
     # jobs 0 and 1 are of LayerNorm's first schedule, 14 and 15 of BatchNorm's last
-    assert rows["layernorm", 0.003, 0, 2]["val_loss"] == pytest.approx(2.02)
-    assert rows["layernorm", 0.003, 0, 3]["val_loss"] == pytest.approx(2.13)
+    assert rows["layernorm", 0.003, 0, 9]["val_loss"] == pytest.approx(2.09)
+    assert rows["layernorm", 0.003, 0, 11]["val_loss"] == pytest.approx(2.21)
     assert rows["batchnorm", 0.01, 2, 10]["val_loss"] == pytest.approx(3.5)
     lost = rows["batchnorm", 0.003, 2, 10]
     assert math.isnan(lost["val_loss"])

@@ -34,7 +34,7 @@ def test_models_with_layernorm_or_rmsnorm_in_pre_norm_are_refined_in_the_named_p
     steps = {name: probe.refined for name, probe in literature_grid(runs=runs).probes().items()}
     refined = {name for name, number in steps.items() if number == 3}
     assert refined == {
-        f"small-{arm}-pre-0.01-{seed}" for arm in ("layernorm", "rmsnorm") for seed in (2, 3)
+        f"small-{arm}-pre-0.01-{seed}" for arm in ("layernorm", "rmsnorm") for seed in (9, 11)
     }
     assert {steps[name] for name in steps.keys() - refined} == {0}
 

@@ -23,8 +23,8 @@ from normscope.studies.stage import ProbeInputs, TableInputs
 from normscope.studies.study import Settings
 from normscope.train.trained import transformers
 
-LN = "small-layernorm-pre-0.01-2"
-LOST = ("small-rmsnorm-post-0.01-2", 10)  # the job and seed of a model that diverged
+LN = "small-layernorm-pre-0.01-9"
+LOST = ("small-rmsnorm-post-0.01-9", 10)  # the job and seed of a model that diverged
 CPU = torch.device("cpu")
 MODEL = TABLES["runs"].keys
 QK = ("qk", "layernorm", "pre", 0.01, 2)  # the model of its protocol at the chosen rate
