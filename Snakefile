@@ -79,6 +79,7 @@ load_facts(FACTS)
 
 wildcard_constraints:
     name=r"[a-z0-9][a-z0-9_.-]*",
+    norm=r"[a-z0-9_]+",
 
 
 rule all:
