@@ -199,12 +199,12 @@ def keep_tables(config: Studies, studies: Collection[str], flags: Flags, shown: 
             shutil.copy(flags.results / name / "tables" / f"{table}.csv", flags.out / name)
 
 
-def keep_figures(names: Collection[str], flags: Flags) -> None:
-    """Copy figures with their captions."""
-    (flags.out / "figures").mkdir(exist_ok=True)
+def keep_figures(names: Collection[str], folder: Path, out: Path) -> None:
+    """Copy figures with their captions from the folder in which they were drawn."""
+    (out / "figures").mkdir(exist_ok=True)
     for name in names:
         for kind in ("svg", "txt"):
-            shutil.copy(flags.results / "paper/figures" / f"{name}.{kind}", flags.out / "figures")
+            shutil.copy(folder / f"{name}.{kind}", out / "figures")
 
 
 def runs(
@@ -269,11 +269,11 @@ def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
     write_text(flags.out / CLAIMS, json.dumps(content, indent=2, allow_nan=False))
     look = json.dumps({**config.figures.model_dump(), "level": config.level})
     for name in sorted({*figures.OF_LEDGER}.intersection(shown.figures)):
-        out = flags.out / "figures" / name
-        command = [sys.executable, "scripts/draw_ledger.py", name, "--look", look]
-        command += ["--claims", str(flags.out / CLAIMS), "--out", str(out)]
-        subprocess.run(command, check=True)
-        out.with_suffix(".pdf").unlink()
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "scripts/draw_ledger.py", name, "--look", look]
+            command += ["--claims", str(flags.out / CLAIMS), "--out", f"{folder}/{name}"]
+            subprocess.run(command, check=True)
+            keep_figures([name], Path(folder), flags.out)
 
 
 def main() -> None:
@@ -304,16 +304,16 @@ def main() -> None:
         parts = [read_json(flags.out / name) for name in (MANIFEST, RUN)]
         manifest = merged(parts[0], manifest_of(config, studies, flags.results))
         before = parts[1]["runs"]
-    every = models(config, studies, flags)
+    every, plots = models(config, studies, flags), flags.results / "paper/figures"
     keep_tables(config, studies, flags, shown)
     if is_whole:
         shutil.rmtree(flags.out / "figures", ignore_errors=True)
         shutil.copy(flags.results / "paper" / CLAIMS, flags.out)
         shutil.copy(flags.results / "paper" / MANIFEST, flags.out)
-        keep_figures([*figures.OF_LEDGER, *drawn(config, studies, shown)], flags)
+        keep_figures([*figures.OF_LEDGER, *drawn(config, studies, shown)], plots, flags.out)
     else:
         write_json(flags.out / MANIFEST, manifest)
-        keep_figures(drawn(config, studies, shown), flags)
+        keep_figures(drawn(config, studies, shown), plots, flags.out)
         judge_again(config, flags, shown)
     write_text(flags.out / "models.csv", every.to_csv(index=False))
     write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})

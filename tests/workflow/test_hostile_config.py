@@ -157,6 +157,10 @@ def test_every_text_reaches_its_script_as_one_word(
     for at, value in sorted(given.items(), key=lambda item: item[0][-1] == "key"):
         config = changed(config, at, value)
     (project.root / config["dataset"]["directory"]).symlink_to(project.root / MIXED)
+    for model in config["pretrained"]["models"]:
+        if model["source"]["kind"] == "directory":
+            (project.root / model["source"]["path"]).mkdir(exist_ok=True)
+            (project.root / model["source"]["path"] / "config.json").write_text("{}")
     (project.root / "config.yaml").write_text(yaml.safe_dump(config))
     output = project.snakemake("--dry-run", "--printshellcmds")
     commands = re.findall("^Shell command: (.*)", output, re.MULTILINE)
