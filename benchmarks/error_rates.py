@@ -50,8 +50,8 @@ from simulated import (
     two_arms,
 )
 
-from normscope.ledger.judgement import judge
 from normscope.statistics.levels import ALPHA
+from normscope.verdicts.judgement import judge
 
 LIMIT = 0.055  # the largest error rate that a design of the ledger may have
 COLUMNS = ("design", "truth", "error", "n", "ledgers", "rate", "accuracy", "used")

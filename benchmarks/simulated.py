@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.ledger.case import Case, decide
-from normscope.ledger.claim import Claim, Evidence, Finding
-from normscope.ledger.contrast import find
-from normscope.ledger.entry import Document, Entry, completed
-from normscope.ledger.vocabulary import Vocabulary
 from normscope.studies.depth.claims import compare_sensitivities
+from normscope.verdicts.case import Case, decide
+from normscope.verdicts.claim import Claim, Evidence, Finding
+from normscope.verdicts.contrast import find
+from normscope.verdicts.entry import Document, Entry, completed
+from normscope.verdicts.vocabulary import Vocabulary
 
 RAW = {"study": "made", "where": "here", "statement": "Norms help.", "figure": "loss"}
 RAW |= {"quantity": "difference", "criterion": "it is above 0", "differs_because": "it is drawn"}

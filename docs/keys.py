@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from normscope.config import Config, load
-from normscope.ledger.entry import Document
 from normscope.nn.arms import ARMS
-from normscope.paper.figures import Figure
+from normscope.pages.figures import Figure
 from normscope.pilot import read_project
 from normscope.studies.folder import declared_tables
+from normscope.verdicts.entry import Document
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)

@@ -15,19 +15,19 @@ from typing import Any
 import pandas as pd
 
 from normscope.config import Config, load
-from normscope.ledger.claim import Evidence
-from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.entry import load as load_claims
-from normscope.ledger.frozen import Plan, read_frozen
-from normscope.ledger.judgement import find_all, judge
-from normscope.ledger.record import record
 from normscope.nn.recipe import PLACEMENTS
-from normscope.paper.statements import explanations, shown_verdict
+from normscope.pages.statements import explanations, shown_verdict
 from normscope.pilot import read_project
 from normscope.statistics.levels import ALPHA
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS
 from normscope.studies.statements import digests_of, import_tests
+from normscope.verdicts.claim import Evidence
+from normscope.verdicts.entry import Claims, Entry
+from normscope.verdicts.entry import load as load_claims
+from normscope.verdicts.frozen import Plan, read_frozen
+from normscope.verdicts.judgement import find_all, judge
+from normscope.verdicts.record import record
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]

@@ -11,8 +11,8 @@ import pandas as pd
 
 from normscope.formats import INTEGER, Format
 from normscope.io.files import write_text
-from normscope.paper.markdown import pipe_table
-from normscope.paper.statements import (
+from normscope.pages.markdown import pipe_table
+from normscope.pages.statements import (
     VERDICTS,
     assertions,
     counts,
@@ -20,7 +20,7 @@ from normscope.paper.statements import (
     is_post_hoc,
     ledger_table,
 )
-from normscope.paper.table import Column, PageTable, Quantity
+from normscope.pages.table import Column, PageTable, Quantity
 from normscope.statistics.estimate import estimate_median
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table

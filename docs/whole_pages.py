@@ -6,17 +6,17 @@ from pathlib import Path
 import lesson
 
 from normscope.io.files import write_text
-from normscope.ledger.entry import load as load_claims
 from normscope.nn.arms import LABELS
-from normscope.paper import figures
-from normscope.paper.drawing import Look
-from normscope.paper.evidence import read_evidence
-from normscope.paper.frame import Figure, collect
-from normscope.paper.page import page
-from normscope.paper.template import summary_text
+from normscope.pages import figures
+from normscope.pages.drawing import Look
+from normscope.pages.evidence import read_evidence
+from normscope.pages.frame import Figure, collect
+from normscope.pages.page import page
+from normscope.pages.template import summary_text
 from normscope.studies.card import kept
 from normscope.studies.folder import FOLDER
 from normscope.studies.sources import sources
+from normscope.verdicts.entry import load as load_claims
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "workflow/report"

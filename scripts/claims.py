@@ -10,10 +10,10 @@ from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.files import seal, write_text
-from normscope.ledger.frozen import Plan, read_frozen
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
 from normscope.studies.verdicts import verdicts
+from normscope.verdicts.frozen import Plan, read_frozen
 
 
 class Flags(Strict):

@@ -11,8 +11,8 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import seal, write_text
-from normscope.paper import style
-from normscope.paper.drawing import Draw, Look
+from normscope.pages import style
+from normscope.pages.drawing import Draw, Look
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
 

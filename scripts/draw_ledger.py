@@ -9,8 +9,8 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import read_json, seal, write_text
-from normscope.paper import forest, reach, style
-from normscope.paper.drawing import Look
+from normscope.pages import forest, reach, style
+from normscope.pages.drawing import Look
 from normscope.schema import Strict
 
 DRAWINGS = {"forest": forest, "reach": reach}

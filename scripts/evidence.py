@@ -21,10 +21,8 @@ from normscope.io.files import read_json, write_json, write_text
 from normscope.io.git import git
 from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
-from normscope.ledger.entry import load as load_claims
-from normscope.ledger.frozen import DECISIVE_PATHS, FROZEN, Plan, read_frozen
 from normscope.machine import run_record, usable_cores
-from normscope.paper import figures
+from normscope.pages import figures
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import FOLDER
@@ -32,6 +30,8 @@ from normscope.studies.main.grid import Main
 from normscope.studies.sources import sources
 from normscope.studies.statements import digests_of, load_checked
 from normscope.studies.verdicts import verdicts
+from normscope.verdicts.entry import load as load_claims
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, read_frozen
 
 CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python

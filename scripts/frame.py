@@ -12,10 +12,10 @@ from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.files import read_json
 from normscope.io.tables import Tables
-from normscope.paper.evidence import read_evidence
-from normscope.paper.figures import OF_LEDGER, drawn, load
-from normscope.paper.frame import Figure, collect
-from normscope.paper.section import Section
+from normscope.pages.evidence import read_evidence
+from normscope.pages.figures import OF_LEDGER, drawn, load
+from normscope.pages.frame import Figure, collect
+from normscope.pages.section import Section
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
 

@@ -12,10 +12,10 @@ from normscope.config import Config, load
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
 from normscope.io.git import git
-from normscope.ledger.frozen import DECISIVE_PATHS, FROZEN, Frozen
 from normscope.pilot import read_project
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Frozen
 
 
 class Flags(Strict):

@@ -12,8 +12,8 @@ from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import read_json, seal, write_json, write_text
 from normscope.io.tables import read_table
-from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
-from normscope.paper.statements import verdicts
+from normscope.pages.metrics import LEDGER, cells, curves, nested, shown
+from normscope.pages.statements import verdicts
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import declared_tables
 

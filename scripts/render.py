@@ -7,11 +7,11 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import read_json, read_svg, seal, write_bytes, write_text
-from normscope.paper import latex, typeset
-from normscope.paper.frame import read
-from normscope.paper.markdown import summary
-from normscope.paper.page import page
-from normscope.paper.template import summary_text
+from normscope.pages import latex, typeset
+from normscope.pages.frame import read
+from normscope.pages.markdown import summary
+from normscope.pages.page import page
+from normscope.pages.template import summary_text
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
 

@@ -11,18 +11,18 @@ __version__ = "0.3.0"
 
 _ROOMS = {
     "Explained": "normscope.errors",
-    "arms": "normscope.door.factors",
-    "card": "normscope.door.cards",
-    "factors": "normscope.door.factors",
-    "fold": "normscope.door.folds",
-    "gain": "normscope.door.gains",
-    "load": "normscope.door.stored",
-    "models": "normscope.door.stored",
-    "removable": "normscope.door.removal",
-    "remove": "normscope.door.removal",
-    "table": "normscope.door.stored",
-    "tables": "normscope.door.stored",
-    "watch": "normscope.door.watching",
+    "arms": "normscope.api.factors",
+    "card": "normscope.api.cards",
+    "factors": "normscope.api.factors",
+    "fold": "normscope.api.folds",
+    "gain": "normscope.api.gains",
+    "load": "normscope.api.stored",
+    "models": "normscope.api.stored",
+    "removable": "normscope.api.removal",
+    "remove": "normscope.api.removal",
+    "table": "normscope.api.stored",
+    "tables": "normscope.api.stored",
+    "watch": "normscope.api.watching",
 }
 __all__ = list(_ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -11,9 +11,9 @@ import page_recipes as recipes
 from needed import need
 
 from normscope.io.files import write_text
-from normscope.paper.frame import Frame
-from normscope.paper.latex import files
-from normscope.paper.typeset import pdf
+from normscope.pages.frame import Frame
+from normscope.pages.latex import files
+from normscope.pages.typeset import pdf
 
 ROOT = Path(__file__).parents[2]
 PAPER = Path(os.environ.get("NORMSCOPE_PAPER", ROOT / "results" / "paper"))

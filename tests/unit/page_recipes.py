@@ -9,12 +9,12 @@ from processes import ROOT
 
 from normscope.config import Config, load
 from normscope.formats import INTEGER, decimals
-from normscope.paper.cards import cards
-from normscope.paper.frame import Figure, Frame
-from normscope.paper.page import page
-from normscope.paper.statements import ledger_table, tally_table
-from normscope.paper.table import Column, Number, PageTable, Quantity
-from normscope.paper.template import environment, fill, summary_text
+from normscope.pages.cards import cards
+from normscope.pages.frame import Figure, Frame
+from normscope.pages.page import page
+from normscope.pages.statements import ledger_table, tally_table
+from normscope.pages.table import Column, Number, PageTable, Quantity
+from normscope.pages.template import environment, fill, summary_text
 from normscope.pilot import read_project
 
 REPORT = ROOT / "workflow" / "report"

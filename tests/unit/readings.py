@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pandas as pd
 from statements import CLAIMS, evidence
 
-from normscope.ledger.claim import Claim, Evidence, Finding
-from normscope.ledger.entry import Claims
-from normscope.ledger.judgement import Judgement, find_all, judge
+from normscope.verdicts.claim import Claim, Evidence, Finding
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.judgement import Judgement, find_all, judge
 
 Tables = Mapping[str, pd.DataFrame] | Evidence  # by study.table
 

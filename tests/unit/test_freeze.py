@@ -18,8 +18,8 @@ from normscope.config import Config, load
 from normscope.errors import Explained
 from normscope.io.git import git
 from normscope.io.yamlfile import laid_over, read_yaml
-from normscope.ledger.frozen import Plan, read_frozen
 from normscope.pilot import read_project
+from normscope.verdicts.frozen import Plan, read_frozen
 
 EVIDENCE = runpy.run_path(str(SCRIPTS / "evidence.py"))
 NAME = "config/paper.yaml"

@@ -6,10 +6,10 @@ from processes import ROOT
 from statements import CLAIMS
 
 from normscope.config import load
-from normscope.ledger.frozen import Plan, read_frozen
 from normscope.pilot import read_project
 from normscope.studies.statements import digests_of
 from normscope.studies.verdicts import unkept, verdicts
+from normscope.verdicts.frozen import Plan, read_frozen
 
 KEPT = json.loads((ROOT / "evidence/claims.json").read_text())
 

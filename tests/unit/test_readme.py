@@ -12,7 +12,7 @@ import yaml
 from processes import ROOT
 
 from normscope.config import load
-from normscope.paper.table import Column, PageTable
+from normscope.pages.table import Column, PageTable
 from normscope.pilot import read_project
 
 README = runpy.run_path(str(ROOT / "docs/readme.py"))

@@ -5,7 +5,7 @@ from fnmatch import fnmatch
 from project import ROOT
 
 from normscope.config import Config
-from normscope.paper.figures import OF_LEDGER, load
+from normscope.pages.figures import OF_LEDGER, load
 
 FOLDER = ROOT / "src/normscope/studies"
 CARD = "card"  # a study that is not a part of the paper

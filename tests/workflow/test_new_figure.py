@@ -17,7 +17,7 @@ worst:
   params: {seeds: {config: recall.published.seeds}}
 """
 DRAWING = """
-from normscope.paper import style
+from normscope.pages import style
 
 
 def draw(tables, look, seeds):

@@ -135,10 +135,10 @@ from normscope.io.corpus import (
 )
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
-from normscope.ledger import frozen
+from normscope.verdicts import frozen
 from normscope.machine import has_gpu, torch_finds_gpu, usable_cores
 from normscope.nn import arms
-from normscope.paper import figures, metrics
+from normscope.pages import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
 from normscope.studies.pretrained.grid import check_directories, check_prompts

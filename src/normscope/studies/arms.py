@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from normscope.formats import Format
 from normscope.nn.arms import ARMS
-from normscope.paper import style
-from normscope.paper.table import DECIMALS, Cell, Field, Quantity, Row, derived
+from normscope.pages import style
+from normscope.pages.table import DECIMALS, Cell, Field, Quantity, Row, derived
 
 # the color of each family of arms; a label begins with its family. Red and orange show on the
 # blue lines of LayerNorm, green would not

@@ -8,8 +8,6 @@ from pydantic import Field, model_validator
 
 from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
-from normscope.ledger.vocabulary import Cell as Row
-from normscope.ledger.vocabulary import Extent
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import LATER, Distinct, Extended, Rate, Seed, Some, Strict
@@ -17,6 +15,8 @@ from normscope.studies.cells import Cell
 from normscope.studies.study import Grid, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
+from normscope.verdicts.vocabulary import Cell as Row
+from normscope.verdicts.vocabulary import Extent
 
 ProtocolName = Annotated[Key, Field(description="a key of protocols")]
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from normscope.columns import Table
 from normscope.io.provenance import code_digest
-from normscope.ledger.entry import Claims
-from normscope.ledger.expression import columns_in
 from normscope.studies.folder import FOLDER
 from normscope.studies.study import Study
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.expression import columns_in
 
 
 class Test(NamedTuple):

@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from normscope.errors import Explained
-from normscope.ledger.check import problems
-from normscope.ledger.entry import Claims, load
-from normscope.ledger.frozen import digests
 from normscope.studies.folder import FOLDER
 from normscope.studies.sources import marked_tests
 from normscope.studies.study import Study
+from normscope.verdicts.check import problems
+from normscope.verdicts.entry import Claims, load
+from normscope.verdicts.frozen import digests
 
 
 def load_checked(

@@ -14,11 +14,11 @@ from pydantic import Field, ValidationError
 
 from normscope.columns import Table
 from normscope.io.texts import DATASET
-from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.pilot import Pilot, Tuned
 from normscope.train.recipe import Device, Seeds, Stack, flops
 from normscope.train.stacking import stack_mb
+from normscope.verdicts.vocabulary import Vocabulary
 
 FEWEST_RATES = 3  # learning rates of a cell that figures over rates show
 MODEL_FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", "SHA256SUMS")

@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from normscope.io.tables import Tables
-from normscope.ledger.case import Case
-from normscope.ledger.claim import Claim, Evidence, Finding
-from normscope.ledger.entry import Claims
-from normscope.ledger.frozen import Plan
-from normscope.ledger.judgement import find_all, judge
-from normscope.ledger.record import ledger
 from normscope.statistics.levels import ALPHA
 from normscope.studies.sources import sources
 from normscope.studies.statements import import_tests
 from normscope.studies.study import Study
+from normscope.verdicts.case import Case
+from normscope.verdicts.claim import Claim, Evidence, Finding
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.frozen import Plan
+from normscope.verdicts.judgement import find_all, judge
+from normscope.verdicts.record import ledger
 
 UNKEPT = Case.unknown("undecided: a table that it reads is not kept")
 

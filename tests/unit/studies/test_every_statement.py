@@ -15,12 +15,12 @@ import pytest
 from scipy.optimize import brentq
 from statements import CLAIMS, CONFIG
 
-from normscope.ledger.claim import TESTS, Evidence
-from normscope.ledger.comparison import SEED, Contrast
-from normscope.ledger.contrast import find
-from normscope.ledger.expression import columns_in, holds, measure, span
-from normscope.ledger.reading import Reading
-from normscope.ledger.vocabulary import Vocabulary, agree
+from normscope.verdicts.claim import TESTS, Evidence
+from normscope.verdicts.comparison import SEED, Contrast
+from normscope.verdicts.contrast import find
+from normscope.verdicts.expression import columns_in, holds, measure, span
+from normscope.verdicts.reading import Reading
+from normscope.verdicts.vocabulary import Vocabulary, agree
 
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
 READINGS = {

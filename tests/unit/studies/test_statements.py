@@ -11,14 +11,14 @@ from statements import CLAIMS, CONFIG, FILES, ROOT, flat
 
 from normscope.config import load
 from normscope.errors import Explained
-from normscope.ledger.claim import TESTS, Evidence
-from normscope.ledger.entry import Claims
-from normscope.ledger.judgement import find_all, judge
-from normscope.paper.figures import load as load_figures
+from normscope.pages.figures import load as load_figures
 from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
 from normscope.studies.sources import marked_tests
 from normscope.studies.statements import load_checked
+from normscope.verdicts.claim import TESTS, Evidence
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.judgement import find_all, judge
 
 FIGURES = load_figures(FOLDER, CONFIG.studies)
 ADDED: dict[str, Any] = {

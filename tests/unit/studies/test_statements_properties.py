@@ -19,14 +19,14 @@ from scipy import stats
 from statements import CLAIMS, CONFIG, flat
 
 from normscope.errors import Explained
-from normscope.ledger.check import problems
-from normscope.ledger.claim import Evidence
-from normscope.ledger.comparison import Contrast
-from normscope.ledger.entry import Claims, Entry, Unasked, load
-from normscope.ledger.judgement import find_all, judge
-from normscope.ledger.reading import Reading
-from normscope.ledger.vocabulary import Vocabulary
 from normscope.statistics.summary import select
+from normscope.verdicts.check import problems
+from normscope.verdicts.claim import Evidence
+from normscope.verdicts.comparison import Contrast
+from normscope.verdicts.entry import Claims, Entry, Unasked, load
+from normscope.verdicts.judgement import find_all, judge
+from normscope.verdicts.reading import Reading
+from normscope.verdicts.vocabulary import Vocabulary
 
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
 PLANTED = {name: replace(v, grids={}) for name, v in VOCABULARIES.items()}  # tables of any rows

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from normscope.errors import Explained
 from normscope.io.tables import Tables, read_table
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.schema import Strict
 from normscope.studies.card import sheet
 from normscope.studies.card.figures import card

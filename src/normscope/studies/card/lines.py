@@ -11,7 +11,7 @@ from normscope.measure.properties import INVARIANT, SAME
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import build
 from normscope.nn.recipe import PLACEMENTS, Norm
-from normscope.paper.table import Row, to_rows
+from normscope.pages.table import Row, to_rows
 from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select
 from normscope.studies.card.grid import COMPARED, REFERENCE, SWEPT, Card, Regime

@@ -8,7 +8,7 @@ import pandas as pd
 
 from normscope.formats import DASH, GENERAL, PERCENT, Format
 from normscope.nn.arms import ARMS, LABELS
-from normscope.paper.table import (
+from normscope.pages.table import (
     Number,
     PageTable,
     count,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from normscope.paper import typeset
-from normscope.paper.frame import Figure, Frame
-from normscope.paper.markdown import FIGURES, reference, summary
-from normscope.paper.page import page
-from normscope.paper.template import card_text
+from normscope.pages import typeset
+from normscope.pages.frame import Figure, Frame
+from normscope.pages.markdown import FIGURES, reference, summary
+from normscope.pages.page import page
+from normscope.pages.template import card_text
 from normscope.studies.card import pages
 from normscope.studies.card.grid import Card
 from normscope.studies.card.lines import Cards

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from normscope.errors import Explained
-from normscope.ledger.case import Case
-from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.contrast import find
-from normscope.ledger.pairs import select
-from normscope.ledger.reading import Reading
+from normscope.verdicts.case import Case
+from normscope.verdicts.claim import Evidence, Finding, claim
+from normscope.verdicts.contrast import find
+from normscope.verdicts.pairs import select
+from normscope.verdicts.reading import Reading
 
 RATE = "learning_rate"
 

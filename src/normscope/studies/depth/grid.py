@@ -6,8 +6,6 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.texts import DATASET
-from normscope.ledger.vocabulary import Cell as Row
-from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Init, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
@@ -32,6 +30,8 @@ from normscope.studies.study import (
 )
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
+from normscope.verdicts.vocabulary import Cell as Row
+from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
 
 
 class StartGrid(Grid):

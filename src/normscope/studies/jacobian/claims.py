@@ -5,11 +5,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from normscope.ledger.case import Case
-from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.reading import Reading
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.tabulate import at_chosen_rate
+from normscope.verdicts.case import Case
+from normscope.verdicts.claim import Evidence, Finding, claim
+from normscope.verdicts.reading import Reading
 from normscope.words import number
 
 ARM = "layernorm"

@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
-from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import (
@@ -32,6 +31,7 @@ from normscope.studies.jacobian.recipe import (
 from normscope.studies.study import Grid, Settings, TransformerStudy, checked, vocabulary
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
+from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
 
 ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set

@@ -7,8 +7,8 @@ import pandas as pd
 
 from normscope.formats import GENERAL, decimals
 from normscope.nn.arms import ARMS
-from normscope.paper.section import Section
-from normscope.paper.table import (
+from normscope.pages.section import Section
+from normscope.pages.table import (
     CELLS,
     Column,
     PageTable,

@@ -2,10 +2,10 @@
 
 from itertools import pairwise
 
-from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.contrast import find
-from normscope.ledger.reading import Reading
 from normscope.statistics.summary import select
+from normscope.verdicts.claim import Evidence, Finding, claim
+from normscope.verdicts.contrast import find
+from normscope.verdicts.reading import Reading
 
 LOSS = "capped_loss"
 DYT = {"derf_third": "dyt_two", "derf_half": "dyt_half"}  # with Derf's alpha in the same way

@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import Field, model_validator
 
 from normscope.io.texts import DATASET
-from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Placement
 from normscope.schema import Distinct, PositiveInt, Some, Strict
@@ -14,6 +13,7 @@ from normscope.studies.literature import tables
 from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
 from normscope.studies.study import Settings, checked, vocabulary
+from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
 
 OF_MODELS = ("models", "blocks", "norms")  # what a probing job of trained models measures
 OF_STARTS = ("networks", "towers")  # and that of untrained networks

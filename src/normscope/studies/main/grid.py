@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Some, Strict
@@ -16,6 +15,7 @@ from normscope.studies.main.recipe import MainTables, StreamProbe
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
 from normscope.studies.study import Settings, vocabulary
 from normscope.train.recipe import Training
+from normscope.verdicts.vocabulary import Vocabulary, planned
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
 

@@ -9,8 +9,8 @@ import pandas as pd
 from normscope.formats import INTEGER, decimals
 from normscope.io.texts import DATASET
 from normscope.nn.arms import ARMS
-from normscope.paper.section import Section
-from normscope.paper.table import (
+from normscope.pages.section import Section
+from normscope.pages.table import (
     Cell,
     Column,
     Number,

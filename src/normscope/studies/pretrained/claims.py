@@ -12,10 +12,6 @@ from dataclasses import replace
 import pandas as pd
 
 from normscope.errors import Explained, suggest
-from normscope.ledger.case import Case, decide, too_few
-from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.contrast import find
-from normscope.ledger.reading import Reading
 from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.levels import ALPHA
 from normscope.statistics.summary import select
@@ -32,6 +28,10 @@ from normscope.studies.pretrained.published import (
     published_ratios,
 )
 from normscope.studies.pretrained.statistics import base_models, reads
+from normscope.verdicts.case import Case, decide, too_few
+from normscope.verdicts.claim import Evidence, Finding, claim
+from normscope.verdicts.contrast import find
+from normscope.verdicts.reading import Reading
 from normscope.words import interval, number, records, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures

@@ -7,8 +7,8 @@ import pandas as pd
 
 from normscope.columns import Column
 from normscope.formats import Format, decimals
-from normscope.paper.section import Section
-from normscope.paper.table import (
+from normscope.pages.section import Section
+from normscope.pages.table import (
     CELLS,
     Cell,
     Field,

@@ -2,11 +2,11 @@
 
 import pandas as pd
 
-from normscope.ledger.case import SELECTION, Case
-from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.reading import Reading
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.recipe import Cell
+from normscope.verdicts.case import SELECTION, Case
+from normscope.verdicts.claim import Evidence, Finding, claim
+from normscope.verdicts.reading import Reading
 from normscope.words import number
 
 LEARNED = 0.9  # accuracy from which a task counts as learned

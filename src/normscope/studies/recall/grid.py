@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from normscope.io.names import Key
-from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Settings, Size, TrainedStudy, vocabulary
+from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
 
 TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
 

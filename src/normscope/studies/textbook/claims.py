@@ -3,9 +3,9 @@
 It is about formulas: one counterexample decides it, and no seeds are needed.
 """
 
-from normscope.ledger.case import Case
-from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.reading import Reading
+from normscope.verdicts.case import Case
+from normscope.verdicts.claim import Evidence, Finding, claim
+from normscope.verdicts.reading import Reading
 from normscope.words import records
 
 COUNTS = ("itself", "same_token", "same_window", "other_windows", "elsewhere")

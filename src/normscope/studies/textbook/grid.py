@@ -4,10 +4,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.study import Settings, Study, vocabulary
 from normscope.studies.textbook import tables
+from normscope.verdicts.vocabulary import Vocabulary
 
 VECTORS = ("value", "normalized", "outlier", "outlier_normalized")  # rows of wild_summary.csv
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.paper.section import Section
-from normscope.paper.table import PageTable, declared, tabulate
+from normscope.pages.section import Section
+from normscope.pages.table import PageTable, declared, tabulate
 from normscope.studies.study import Settings
 from normscope.studies.textbook.grid import Textbook
 from normscope.studies.textbook.tables import TABLES

@@ -17,7 +17,7 @@ from normscope.columns import Column, Table
 from normscope.config import Config, load
 from normscope.errors import Explained
 from normscope.io.tables import write_tables
-from normscope.paper.drawing import Look
+from normscope.pages.drawing import Look
 from normscope.pilot import read_project
 from normscope.studies.card import kept
 from normscope.studies.card.grid import COMPARED, REFERENCE

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from normscope.columns import Table
 from normscope.custom_arms import name_card_norms
 from normscope.errors import Explained
-from normscope.ledger.entry import load
 from normscope.nn.arms import ARMS, Row, add, added
 from normscope.statistics.levels import FEWEST
 from normscope.studies.card import tabulate
@@ -32,6 +31,7 @@ from normscope.studies.card.lines import (
 from normscope.studies.card.recipe import CardTables
 from normscope.studies.card.statements import statements
 from normscope.studies.card.tables import TABLES
+from normscope.verdicts.entry import load
 
 ROOT = Path(__file__).parents[4]
 SEEDS = range(11, 19)

@@ -7,10 +7,10 @@ from literature_recipes import literature_grid, raw_grid
 from processes import ROOT
 
 from normscope.config import ConfigError, load
-from normscope.ledger.vocabulary import Extent
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
 from normscope.studies.study import Settings
+from normscope.verdicts.vocabulary import Extent
 
 MAIN = read_project(ROOT)
 

@@ -10,11 +10,11 @@ import readings
 import statements
 from processes import ROOT
 
-from normscope.ledger.claim import Evidence, Finding
-from normscope.ledger.judgement import Judgement
 from normscope.statistics.inference import proportion
 from normscope.studies.pretrained.measures import METRICS, POSITIONS, VALIDATION
 from normscope.studies.pretrained.tables import TABLES
+from normscope.verdicts.claim import Evidence, Finding
+from normscope.verdicts.judgement import Judgement
 
 REFERENCES = pd.read_csv(ROOT / "data" / "reference_gains.csv")
 # the readings of published numbers and pretrained models; contrasts test the others

@@ -24,8 +24,8 @@ from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.measure.residual import site_names
-from normscope.paper.markdown import pipe_table
-from normscope.paper.table import PageTable
+from normscope.pages.markdown import pipe_table
+from normscope.pages.table import PageTable
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import (
     GAIN_COLUMNS,

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import add_sample, arm_look, draw_models, in_order, line_look
 

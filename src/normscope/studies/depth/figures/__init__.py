@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from normscope.nn.recipe import PLACEMENTS
-from normscope.paper import style
+from normscope.pages import style
 from normscope.studies.depth.measures import NORM
 
 _INDEX = (1, 2, 3, 0, 4, 5, 6)

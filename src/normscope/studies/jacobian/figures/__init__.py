@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 import pandas as pd
 
-from normscope.paper import style
+from normscope.pages import style
 from normscope.studies.arms import count, divergences
 from normscope.studies.jacobian.recipe import VARIED
 

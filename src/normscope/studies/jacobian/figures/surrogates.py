@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import NormBackward
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import in_order
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes

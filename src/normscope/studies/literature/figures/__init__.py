@@ -2,7 +2,7 @@
 
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import PLACEMENTS
-from normscope.paper import style
+from normscope.pages import style
 
 _ORDER = ("none", *(placement for placement in PLACEMENTS if placement != "none"))
 LOOKS: dict[str, dict] = {

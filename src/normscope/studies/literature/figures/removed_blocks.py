@@ -9,8 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import PLACEMENTS
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import split
 from normscope.studies.literature.figures import DOTS, LOOKS
 

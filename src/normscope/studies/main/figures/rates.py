@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.nn.recipe import Placement
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import add_sample, count, divergences, draw_models, in_order, line_look
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, placement_title

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from normscope.paper import style
+from normscope.pages import style
 from normscope.studies.arms import arm_look, family
 
 # the colors of the arms

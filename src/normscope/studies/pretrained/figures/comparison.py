@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.studies.pretrained.figures import (
     MEASURED,
     NORMS,

@@ -10,8 +10,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.figures import NOTHING, count_prompts, list_models
 from normscope.studies.pretrained.measures import BOS, METRICS, POSITIONS

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
-from normscope.paper import style
+from normscope.pages import style
 from normscope.statistics.summary import geometric_mean
 from normscope.statistics.tuning import commonest_setting
 from normscope.studies.arms import arm_look, count, describe_rate, divergences

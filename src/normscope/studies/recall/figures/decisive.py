@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.tuning import chosen
 from normscope.studies.arms import arm_legend, in_order, line_look
 from normscope.studies.recall.figures import (

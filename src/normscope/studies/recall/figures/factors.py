@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import describe, select
 from normscope.statistics.tuning import chosen
 from normscope.studies.arms import arm_look, family, in_order

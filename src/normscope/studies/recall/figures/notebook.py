@@ -6,8 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import geometric_mean
 from normscope.studies.arms import arm_legend, arm_look, line_look, sample_sizes
 from normscope.studies.recall.figures import (

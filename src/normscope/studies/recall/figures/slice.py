@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from normscope.nn.arms import ARMS
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import in_order
 from normscope.studies.recall.figures import describe_sample, draw_slices, select_cells

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.paper import style
-from normscope.paper.drawing import Look
+from normscope.pages import style
+from normscope.pages.drawing import Look
 from normscope.statistics.summary import geometric_mean, select
 from normscope.studies.arms import add_sample, arm_legend, draw_models, in_order, line_look
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence

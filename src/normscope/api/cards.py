@@ -1,0 +1,191 @@
+"""Make the card of a norm by the workflow, and show it."""
+
+import ast
+import html
+import inspect
+import json
+import linecache
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from torch import nn
+
+from normscope.api.arguments import public
+from normscope.custom_arms import name_card_norms
+from normscope.errors import Explained, suggest
+from normscope.io.files import write_text
+from normscope.studies.card.grid import budgets
+
+PROJECT = Path(__file__).parents[3]
+# what the source of a class that was defined in a notebook finds there
+IMPORTS = """import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+"""
+HEIGHT = 900  # pixels of a card in a notebook
+Norm = str | type[nn.Module]
+
+
+class Card:
+    """The card of a norm.
+
+    Attributes:
+        norm: The name of its arm.
+        lines: The five sentences that it begins with.
+        path: The page as HTML; next to it are card.md, card.pdf and card.json.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._page = path.read_text()
+        content = json.loads(path.with_suffix(".json").read_text())
+        self.norm: str = content["norm"]
+        self.lines: list[str] = content["lines"]
+        self._tables: dict[str, Any] = content["tables"]
+
+    def table(self, name: str = "compared") -> pd.DataFrame:
+        """A table of the card, by default the losses next to those of other norms.
+
+        Raises:
+            Explained: It has no such table.
+        """
+        if name not in self._tables:
+            raise Explained(f"the card has no table {name!r}; {suggest(name, self._tables)}")
+        return pd.DataFrame(self._tables[name])
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self._page)
+        return f'<iframe srcdoc="{page}" width="100%" height="{HEIGHT}" frameborder="0"></iframe>'
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Card of {self.norm}: {self.path}", *self.lines])
+
+
+@public
+def card(
+    norm: Norm | Sequence[Norm],
+    budget: str = "5 min",
+    folder: str | Path = "cards",
+    cores: int | None = None,
+) -> Card:
+    """Make the card of a norm: a comparison with LayerNorm, RMSNorm and no norm.
+
+    The workflow trains and measures in a folder, whose results are kept: the same call again does
+    nothing, another norm is compared with the same models, and an interrupted call goes on.
+
+    Args:
+        norm: A class that takes d and maps (..., d) to (..., d), ``file.py:Class``,
+            ``package.module:Class`` or the name of an arm; of several, the first one's card is
+            returned, and compares all of them. A class of a notebook may use torch, nn, F and math.
+        budget: What is trained: ``5 min``, ``20 min`` or ``1 h`` on two cores, or ``demo``.
+        folder: For results, which grow to some 10 MB.
+        cores: How many to use; by default all.
+
+    Returns:
+        Card: Shown as a page in a notebook.
+
+    Raises:
+        Explained: The norm cannot be trained, with the reason, or the workflow is not there.
+    """
+    if not (PROJECT / "Snakefile").is_file():
+        raise Explained(
+            "cards are made by the workflow: install normscope with pip install -e CLONE"
+        )
+    given = [norm] if isinstance(norm, str | type) else norm
+    if not given:
+        raise Explained("norm is empty: give a class or a name")
+    if budget not in budgets():
+        raise Explained(f"there is no budget {budget!r}; {suggest(budget, budgets())}")
+    if cores is not None and cores < 1:
+        raise Explained(f"cores is {cores!r}: give a number from 1, or None for all of them")
+    at = Path(folder).expanduser().absolute()
+    try:
+        at.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise Explained(f"folder {at}: {e.strerror}") from None
+    config = {"norm": [_named(one, at) for one in given], "budget": budget}
+    _run(
+        [
+            *(sys.executable, "-m", "snakemake", "--snakefile", str(PROJECT / "Snakefile")),
+            *("--profile", str(PROJECT / "profiles/default"), "--directory", str(at)),
+            *("--cores", str(cores or "all"), "card", "--config", f"card={json.dumps(config)}"),
+        ]
+    )
+    name_card_norms({"card": config})
+    return Card(at / "results/card" / config["norm"][0] / "card.html")
+
+
+def _named(norm: Norm, folder: Path) -> str:
+    """The name of a norm for the configuration; the source of a class of a notebook is written.
+
+    Raises:
+        Explained: Its source is not known.
+    """
+    if isinstance(norm, str):
+        place, colon, kind = norm.rpartition(":")
+        is_file = colon and place.endswith(".py")
+        return f"{Path(place).expanduser().absolute()}:{kind}" if is_file else norm
+    spec = getattr(sys.modules.get(norm.__module__), "__spec__", None)
+    if spec is not None and spec.origin and norm.__module__ != "__main__":
+        place = norm.__module__ if "site-packages" in spec.origin else spec.origin
+        return f"{place}:{norm.__qualname__}"
+    path = folder / "norms" / f"{norm.__name__}.py"
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, IMPORTS + _source(norm))
+    return f"{path}:{norm.__name__}"
+
+
+def _source(norm: type[nn.Module]) -> str:
+    """The source of a class that was defined in a notebook, whose cells Python keeps by line.
+
+    Raises:
+        Explained: It is not known.
+    """
+    methods = [inspect.unwrap(value) for value in vars(norm).values() if inspect.isfunction(value)]
+    if methods:
+        source = "".join(linecache.getlines(methods[-1].__code__.co_filename))
+        classes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+        for node in reversed(classes):  # the last one of this name counts
+            if node.name == norm.__name__:
+                return f"{ast.get_source_segment(source, node)}\n"
+    raise Explained(
+        f"the source of {norm.__name__} is not known: put it in a file, and give file.py:Class"
+    )
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run the workflow, and print its lines on progress.
+
+    Raises:
+        Explained: It failed, with its last lines.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = []
+    try:
+        for line in _lines(process):
+            lines.append(line)
+            if "of the work" in line or "Ctrl-C" in line or line.startswith("Budget"):
+                print(line, flush=True)
+    except KeyboardInterrupt:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+    if process.wait():
+        noise = ("Using profile", "WorkflowError", "  File ")
+        raise Explained("\n".join([line for line in lines if not line.startswith(noise)][-12:]))
+
+
+def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip():
+            yield line.rstrip()

@@ -1,0 +1,145 @@
+"""The frame: every word and number of the paper.
+
+summary.md, the page, the PDF and the files for LaTeX are made from the frame alone, so they
+cannot disagree.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from normscope.formats import PERCENT, Format
+from normscope.io.files import seal, write_text
+from normscope.pages.cards import cards
+from normscope.pages.disputes import dispute_table, disputes
+from normscope.pages.evidence import Evidence, evidence_words, verdict_table
+from normscope.pages.figures import FOREST
+from normscope.pages.section import Section, Word
+from normscope.pages.statements import ledger_numbers, ledger_table, tally_table
+from normscope.pages.table import Column, Number, PageTable, Quantity
+from normscope.pages.tally import documents, totals
+from normscope.statistics.levels import FEWEST
+
+# tables: all statements, what became of them by document, and in this run and the evidence, and
+# the disputed ones
+LEDGER, TALLY, COUNTS, DISPUTES = "ledger", "tally", "verdicts", "disputes"
+# values that JSON holds as objects, each recognized by its fields
+KINDS = {
+    frozenset(field.name for field in fields(kind)): kind
+    for kind in (Format, Number, Quantity, Column)
+}
+
+
+class Figure(NamedTuple):
+    """Title and caption of a figure."""
+
+    title: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Words, tables, figures and numbers of the paper.
+
+    Args:
+        words: by the names that the summary's template uses.
+        sections: the words of each study, in the paper's order.
+        tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
+        figures: by name, in the paper's order.
+        numbers: those that LaTeX has as macros, by names such as "nanogpt layernorm pre loss".
+        cards: the statements in the ledger's order; see ``normscope.pages.cards.cards``.
+    """
+
+    words: Mapping[str, Word]
+    sections: Mapping[str, Mapping[str, Word]]
+    tables: Mapping[str, PageTable]
+    figures: Mapping[str, Figure]
+    numbers: Mapping[str, Number]
+    cards: Sequence[Mapping[str, Any]] = ()
+
+    def plates(self, mark: str) -> list[tuple[str, "Figure"]]:
+        """The forest plot, or all other figures, by name."""
+        return [one for one in self.figures.items() if (one[0] == FOREST) == (mark == FOREST)]
+
+    def cards_of(self, document: str) -> list[Mapping[str, Any]]:
+        """The cards of a document."""
+        return [card for card in self.cards if card["of"] == document]
+
+    def plotted(self, keys: str) -> list[Mapping[str, Any]]:
+        """The cards of some statements, whose keys are separated by spaces."""
+        return [card for key in keys.split() for card in self.cards if card["key"] == key]
+
+    def write(self, path: Path) -> None:
+        """Write the frame as JSON."""
+        write_text(path, json.dumps(vars(self), default=vars, allow_nan=False))
+        seal(path)
+
+
+def read(path: Path) -> Frame:
+    """The frame in a file, equal to the one that was written."""
+    raw = json.loads(path.read_text(), object_hook=_restored)
+    tables = {
+        name: PageTable(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"])))
+        for name, table in raw["tables"].items()
+    }
+    figures = {name: Figure(*figure) for name, figure in raw["figures"].items()}
+    return Frame(**raw | {"tables": tables, "figures": figures})
+
+
+def _restored(record: dict[str, Any]) -> Any:
+    kind = KINDS.get(frozenset(record))
+    return kind(**record) if kind else record
+
+
+def collect(
+    sections: Mapping[str, Section],
+    ledger: Mapping[str, Any],
+    figures: Mapping[str, Figure],
+    *,
+    level: float,
+    traces: Mapping[str, Mapping[str, Any]],
+    evidence: Evidence | None = None,
+    demonstration: bool = False,
+) -> Frame:
+    """Collect the frame.
+
+    Args:
+        sections: those of the studies, in the paper's order.
+        ledger: the contents of claims.json; every claim names its study.
+        level: confidence level of every interval.
+        traces: where every statement is tested and measured, by key.
+        evidence: the results that the project keeps, if it has any.
+        demonstration: whether the models are too small or too few to test a statement.
+    """
+    words = {
+        "level": Number(level, PERCENT),
+        "alpha": Number(1 - level, PERCENT),
+        "fewest": FEWEST,
+    }
+    numbers = {"alpha": words["alpha"], **ledger_numbers(ledger)}
+    tables = {
+        TALLY: tally_table(ledger),
+        COUNTS: verdict_table(ledger, evidence),
+        DISPUTES: dispute_table(ledger),
+        LEDGER: ledger_table(ledger),
+    }
+    for study, section in sections.items():
+        tables |= {f"{study}.{name}": table for name, table in section.tables.items()}
+        numbers |= section.numbers
+    others = {
+        "demonstration": demonstration,
+        "disputes": disputes(ledger, traces),
+        "documents": documents(ledger),
+        "evidence": None if evidence is None else evidence_words(ledger, evidence),
+        "totals": totals(ledger),
+    }
+    return Frame(
+        words | others,
+        {study: section.words for study, section in sections.items()},
+        tables,
+        figures,
+        numbers,
+        cards(ledger, traces, evidence),
+    )

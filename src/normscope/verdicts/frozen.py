@@ -1,0 +1,105 @@
+"""What was registered before the data existed: every statement's test, and the settings of its run.
+
+A verdict is *post hoc* if its test or its settings were not frozen before its data existed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from normscope.schema import Strict
+from normscope.verdicts.entry import Claims, Entry
+from normscope.verdicts.reading import DECISIVE
+
+# the files that decide a verdict, or what is trained for it
+DECISIVE_PATHS = ("src", "scripts", "workflow", "data", "config", "config.yaml", "constraints.txt")
+FROZEN = "frozen.json"  # of evidence/
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
+Settings = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Frozen(Strict):
+    """The file frozen.json, written before an evidence run.
+
+    Args:
+        commit: The commit whose tests and settings are frozen.
+        settings: The digest of every frozen configuration, with its seeds and learning rates, by
+            the name of its file.
+        statements: The digest of every statement's test, by key.
+    """
+
+    commit: Commit
+    settings: Mapping[str, Settings]
+    statements: Mapping[str, Digest]
+
+
+class Plan(NamedTuple):
+    """What was planned of a run, against its present tests and settings.
+
+    Args:
+        digests: The digests of the present tests, by key.
+        frozen: What was frozen before the run; None if nothing was.
+        settings: The digest of the run's configuration.
+    """
+
+    digests: Mapping[str, str]
+    frozen: Frozen | None = None
+    settings: str = ""
+
+    def why_post_hoc(self, key: str) -> str:
+        """Why a verdict about new data is post hoc; empty if its test was registered."""
+        if self.frozen is None or key not in self.frozen.statements:
+            return "its test was not frozen before its data existed"
+        if self.settings not in self.frozen.settings.values():
+            return "its settings are not those that were frozen"
+        if self.frozen.statements[key] != self.digests[key]:
+            return "its test was changed after it had been frozen"
+        return ""
+
+
+def digest(entry: Entry, function: str = "") -> str:
+    """A digest of all that decides a statement, and of none of its words.
+
+    Args:
+        entry: The statement.
+        function: What else decides it: its document, within which p-values are corrected, and the
+            code of the function that tests it, if one does.
+    """
+    readings = {}
+    for name, reading in entry.readings.items():
+        test = reading.model_dump(mode="json", include=DECISIVE)
+        if test["contrast"]:
+            del test["contrast"]["sentence"]
+        else:
+            test["quantity"] = reading.quantity  # a function may ask for it
+        if reading.reach is not None:  # it may be left out
+            test["reach"] = reading.reach
+        if reading.refutable:  # so that digests are those of tests without this key
+            del test["refutable"]
+        readings[name] = test
+    parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
+    parts["published"] = entry.published.verdict
+    text = json.dumps(parts | {"function": function}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def digests(claims: Claims, functions: Mapping[str, str]) -> dict[str, str]:
+    """The digest of every statement, by key.
+
+    Args:
+        functions: The code of the functions that test statements, by key.
+    """
+    return {
+        key: digest(entry, document + functions.get(key, "")) for document, key, entry in claims
+    }
+
+
+def read_frozen(folder: Path) -> Frozen | None:
+    """What a folder's frozen.json registers; None if there is no such file."""
+    path = folder / FROZEN
+    return Frozen.model_validate_json(path.read_text()) if path.is_file() else None

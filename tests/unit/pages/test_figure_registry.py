@@ -1,0 +1,169 @@
+"""The registry of figures: its entries, and one error for all that is wrong in them."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from processes import ROOT
+from pydantic import BaseModel
+
+from normscope.config import load as load_config
+from normscope.errors import Explained
+from normscope.pages.figures import Figure, Table, check, drawn, load
+from normscope.pilot import read_project
+from normscope.studies.folder import FOLDER
+
+TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
+LOSS = {"title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}
+
+
+class Cell(NamedTuple):
+    arm: str
+    learning_rate: float
+
+
+class Part(BaseModel):
+    task: str = "copy"
+    seeds: list[int] = [3, 4]
+    rates: dict[str, float] = {"low": 0.0001}
+
+    @property
+    def first(self) -> Cell:
+        return Cell("layernorm", 1e-7)
+
+    def cells(self) -> list[Cell]:
+        return [self.first]
+
+
+class Whole(BaseModel):
+    recall: Part = Part()
+
+
+def checked(place: Path, registry: Any, drawings: tuple[str, ...] = ("loss",)) -> dict[str, Figure]:
+    folder = place / "main/figures"
+    folder.mkdir(parents=True)
+    for name in drawings:
+        (folder / f"{name}.py").touch()
+    text = registry if isinstance(registry, str) else yaml.safe_dump(registry)
+    (place / "main/figures.yaml").write_text(text)
+    figures = load(place, TABLES)
+    check(place, figures, TABLES, Whole())
+    return figures
+
+
+def test_the_registered_figures_pass_the_check():
+    config = load_config(read_project(ROOT))
+    tables = {name: study.TABLES for name, study in config.studies.items()}
+    check(FOLDER, load(FOLDER, tables), tables, config)
+
+
+@pytest.mark.parametrize(
+    ("study", "figure", "block"),
+    [
+        ("main", "rates", {"protocol": "batch_2", "arms": ["dyt"], "placements": ["pre"]}),
+        ("recall", "sweep", {"task": "recall_large", "arms": ["none"]}),
+        (
+            "literature",
+            "literature_sweep",
+            {"protocol": "deep", "arms": ["dyt"], "placements": ["pre"]},
+        ),
+    ],
+)
+def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell(study, figure, block):
+    raw = read_project(ROOT)
+    figures = load(FOLDER, [study])
+
+    def is_drawn(*rates: list[float], seed: int = 1, arms: list[str] = block["arms"]) -> bool:
+        first, *others = [block | {"learning_rates": r, "seeds": [1]} for r in rates]
+        added = [first, *(one | {"arms": arms, "seeds": [seed]} for one in others)]
+        part = raw if study == "main" else raw[study]
+        part = part | {"runs": [*part["runs"], *added]}
+        return figure in drawn(
+            figures, load_config(part if study == "main" else raw | {study: part})
+        )
+
+    assert not is_drawn([0.1, 0.2], [0.3], arms=["layernorm"])
+    assert not is_drawn([0.1, 0.2], [0.2], seed=2)
+    assert is_drawn([0.1, 0.2], [0.3])
+
+
+def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):
+    (entry,) = checked(tmp_path, {"loss": LOSS | {"tables": ["runs", "recall.runs"]}}).values()
+    assert entry.sources == {"runs": Table("main", "runs"), "recall.runs": Table("recall", "runs")}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("recall.task", "copy"),
+        ("recall.seeds.1", 4),
+        ("recall.rates.low", 0.0001),
+        ("recall.first", ["layernorm", 1e-7]),
+        ("recall.cells", [["layernorm", 1e-7]]),
+        ("recall", {"task": "copy", "seeds": [3, 4], "rates": {"low": 0.0001}}),
+    ],
+)
+def test_a_reference_is_the_value_of_the_configuration(tmp_path, path, value):
+    params = {"it": {"config": path}, "inside": [{"x": {"config": path}}], "plain": {"config": 1}}
+    (entry,) = checked(tmp_path, {"loss": LOSS | {"params": params}}).values()
+    assert entry.values(Whole()) == {"it": value, "inside": [{"x": value}], "plain": {"config": 1}}
+
+
+def test_a_figure_is_left_out_where_what_it_needs_is_empty(tmp_path):
+    registry = {"loss": LOSS, "seeds": LOSS | {"needs": "recall.seeds"}}
+    figures = checked(tmp_path, registry, ("loss", "seeds"))
+    assert list(drawn(figures, Whole())) == ["loss", "seeds"]
+    assert list(drawn(figures, Whole(recall=Part(seeds=[])))) == ["loss"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"study": "recall"}, ["loss.study", "the folder says it"]),
+        ({"tables": ["rums"]}, ["loss.tables", "'rums'", "of main", "mean runs?"]),
+        ({"tables": ["recal.runs"]}, ["loss.tables", "'recal'", "mean recall?"]),
+        ({"tables": ["recall.slice"]}, ["'slice'", "of recall", "mean slices?"]),
+        ({"tables": ["runs", "runs"]}, ["loss.tables", "given twice: runs"]),
+        ({"tables": []}, ["loss.tables"]),
+        ({"titel": "T"}, ["loss.titel", "mean title?"]),
+        ({"caption": ""}, ["loss.caption"]),
+        ({"needs": "recall.seed"}, ["loss.needs", "mean seeds?"]),
+        ({"params": {"x": {"config": "recall.tasks"}}}, ["loss.params", "mean task?"]),
+        ({"params": {"x": [{"config": "recal.task"}]}}, ["config recal.task", "mean recall?"]),
+        ({"params": {"x": {"config": "recall.seeds.2"}}}, ["'2'", "known: 0, 1"]),
+        ({"params": {"x": {"config": "recall.task.upper"}}}, ["'upper'", "known: none"]),
+    ],
+)
+def test_a_wrong_entry_is_one_error_with_the_nearest_right_word(tmp_path, change, words):
+    with pytest.raises(Explained) as error:
+        checked(tmp_path, {"loss": LOSS | change})
+    for word in (str(tmp_path), "main/figures.yaml", *words):
+        assert word in str(error.value)
+
+
+def test_every_wrong_entry_is_listed_in_the_order_of_the_file(tmp_path):
+    registry = {"lost": LOSS | {"tables": ["rums", "arm"]}, "los": LOSS | {"tables": ["rns"]}}
+    with pytest.raises(Explained) as error:
+        checked(tmp_path, yaml.safe_dump(registry, sort_keys=False), ("loss", "lost"))
+    *lines, last = str(error.value).splitlines()[1:]
+    keys = [line.split(": ")[1] for line in lines]
+    assert keys == ["lost.tables", "lost.tables", "los.tables"]
+    drawing = tmp_path / "main/figures/los.py"
+    assert last.endswith(f"los.drawing: unknown drawing 'los'; did you mean lost?; write {drawing}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["loss: {a: 1}\nloss: {a: 2}\n", "a: [", "- loss\n", "A-b: {}\n", "loss: {}\n", "\x00", ""],
+)
+def test_an_invalid_file_is_an_error_that_names_it(tmp_path, text):
+    with pytest.raises(Explained, match="figures"):
+        checked(tmp_path, text)
+
+
+def test_a_name_that_another_study_has_is_refused(tmp_path):
+    (tmp_path / "recall").mkdir()
+    (tmp_path / "recall/figures.yaml").write_text(yaml.safe_dump({"loss": LOSS}))
+    with pytest.raises(Explained, match="loss: the study main has this name"):
+        checked(tmp_path, {"loss": LOSS})

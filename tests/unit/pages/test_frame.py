@@ -1,0 +1,174 @@
+"""The frame: it holds all that is printed, and a change appears in every medium."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from page_recipes import (
+    HOSTILE,
+    LATEX,
+    REPORT,
+    SVG,
+    claim,
+    frame,
+    ledger,
+    manifest,
+    shown,
+    template_text,
+    templates,
+    traces,
+)
+
+from normscope.formats import GENERAL, PERCENT, SIGNIFICANT
+from normscope.pages.frame import Figure, Frame, collect, read
+from normscope.pages.latex import files
+from normscope.pages.markdown import summary
+from normscope.pages.page import page
+from normscope.pages.section import Section
+from normscope.pages.statements import ledger_table
+from normscope.pages.table import Column, Number, PageTable
+from normscope.pages.tex import macro_name
+from normscope.pages.typeset import document
+
+OLD, NEW = 1.9, 7.654  # a number that is in a table, and a macro
+TABLE = PageTable("Losses", (Column("arm"), Column("loss", SIGNIFICANT)), (("LayerNorm", 1.9),))
+
+
+def gathered(*claims, **sections: Section) -> Frame:
+    figures = {"z": Figure("Z", "c"), "a": Figure("A", "")}
+    stated = ledger(*claims)
+    return collect(sections, stated, figures, level=0.9, traces=traces(stated, "a.py:1-2"))
+
+
+def test_a_frame_is_read_as_it_was_written(tmp_path):
+    was = frame(HOSTILE[-2], names=("z", "a"))
+    was.write(tmp_path / "frame.json")
+    now = read(tmp_path / "frame.json")
+    assert now == was
+    for part in ("sections", "tables", "figures"):  # the paper's order
+        assert list(getattr(now, part)) == list(getattr(was, part))
+    now.write(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "frame.json").read_bytes()
+
+
+def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
+    one = Section({"seeds": 6}, {"loss": TABLE}, {"layernorm loss": Number(1.9, SIGNIFICANT)})
+    printed = gathered(claim(study="b"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
+    assert list(printed.tables) == [
+        "tally",
+        "verdicts",
+        "disputes",
+        "ledger",
+        "a.loss",
+        "b.loss",
+    ]
+    assert printed.tables["a.loss"] == TABLE
+    assert [card["key"] for card in printed.cards_of("d")] == ["a"]
+    assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
+    assert list(printed.figures) == ["z", "a"]
+    totals = printed.words["totals"]
+    assert [totals[key] for key in ("count", "assertions", "confirmed")] == [1, 1, 1]
+    assert printed.words["alpha"] == Number(1 - 0.9, PERCENT)
+    assert {name: str(number) for name, number in printed.numbers.items()}.items() >= {
+        **{"alpha": "10%", "layernorm loss": "1.90", "claims": "1", "claims tests": "1"},
+        **{"claims confirmed": "1", "claims refuted": "0", "claims open": "0"},
+    }.items()
+
+
+def test_the_example_for_latex_names_macros_that_exist():
+    named = re.findall(r"\\normscope[A-Z]\w*", (LATEX / "example.tex").read_text())
+    assert named
+    assert {*named} <= {macro_name(name) for name in gathered(claim()).numbers}
+
+
+def test_the_ledger_says_verdicts_and_what_they_rest_on():
+    known = {"effect": 1 / 3, "low": -2 / 3, "high": 1e-7 / 3, "p_holm": 2 / 1500, "n": 20}
+    untested = {"p": None, "p_holm": None, "low": None}
+    rows = [
+        claim(**known, case="deep", verdict="fails", reason="one seed"),
+        claim(**untested),
+        claim(**untested | {"effect": None}, document="questions"),
+    ]
+    one, two, three = shown(ledger_table(ledger(*rows)))
+    assert one == {
+        "statement": "Norms help.",
+        "source": "A. Author, page 1",
+        "published": "holds",
+        "verdict": "fails",
+        "effect": "difference: 0.333 [−0.667, 3.33e-08] (deep)",
+        "n": "20 seeds",
+        "p (Holm)": "0.00133",
+        "reach": "–",
+        "why": "one seed",
+    }
+    assert (two["effect"], two["n"], two["why"]) == ("difference: 0.250", "–", "–")
+    assert [three[k] for k in ("published", "effect")] == ["–"] * 2
+    (untitled,) = shown(ledger_table(ledger(claim(), author=None)))
+    assert untitled["source"] == "On norms, page 1"
+
+
+def printed_files(printed: Frame, folder) -> dict[str, str]:
+    """Every file of the paper, as text."""
+    text = template_text(folder, printed)
+    svgs = dict.fromkeys(printed.figures, SVG)
+    return {
+        "summary.md": summary(text, printed),
+        "summary.html": page(REPORT, text, printed, svgs, manifest()),
+        "summary.pdf": json.dumps(document(text, printed), indent=1, ensure_ascii=False),
+        **files(printed, LATEX),
+    }
+
+
+def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str]]:
+    """The new lines of each file that differs."""
+    assert was.keys() == now.keys()
+    new = {name: set(now[name].splitlines()) - set(text.splitlines()) for name, text in was.items()}
+    return {name: sorted(lines) for name, lines in new.items() if lines}
+
+
+PAGES = {"summary.md", "summary.html", "summary.pdf"}
+
+
+def changed(part: str, printed: Frame) -> Frame:
+    """The frame with NEW in one place."""
+    tables, loss, ledgers = printed.tables, printed.tables["main.loss"], printed.tables["ledger"]
+    card = {**printed.cards[0], "finding": f"It is {NEW}."}
+    cells = tuple(tuple(NEW if c == OLD else c for c in row) for row in loss.rows)
+    first, *others = ledgers.rows
+    claims = ((*first[:4], str(NEW), *first[5:]), *others)
+    return replace(
+        printed,
+        **{
+            "cell": {"tables": {**tables, "main.loss": replace(loss, rows=cells)}},
+            "verdict": {"tables": {**tables, "ledger": replace(ledgers, rows=claims)}},
+            "card": {"cards": [card, *printed.cards[1:]]},
+            "number": {"numbers": {**printed.numbers, "layernorm pre loss": Number(NEW, GENERAL)}},
+            "word": {"sections": {"main": {**printed.sections["main"], "steps": NEW}}},
+            "caption": {"figures": {**printed.figures, "final_norm": Figure("T", f"n: {NEW}")}},
+        }[part],
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "places"),
+    [
+        ("cell", PAGES | {"tables/main/loss.tex"}),
+        ("verdict", {"summary.md", "summary.html", "summary.pdf", "claims.tex"}),
+        ("card", PAGES),
+        ("number", {"numbers.tex"}),
+        ("word", PAGES),
+        ("caption", PAGES | {"example.tex"}),
+    ],
+)
+def test_a_change_of_the_frame_appears_wherever_it_is_printed_and_nowhere_else(
+    tmp_path, part, places
+):
+    folder = templates(tmp_path)
+    was = printed_files(frame(), folder)
+    changed_places = changes(was, printed_files(changed(part, frame()), folder))
+    assert set(changed_places) == places
+    assert all(any(str(NEW) in line for line in lines) for lines in changed_places.values())
+    if part in ("cell", "word"):  # one line a place
+        assert all(str(NEW) in line for lines in changed_places.values() for line in lines)
