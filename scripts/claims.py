@@ -1,6 +1,5 @@
 """Rule claims: test every statement of data/claims/ on the tables of the workflow."""
 
-import json
 from pathlib import Path
 
 from pydantic import Field
@@ -9,20 +8,21 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
-from normscope.io.files import seal, write_text
+from normscope.io.files import seal
 from normscope.schema import Strict
-from normscope.studies.statements import digests_of, load_checked
+from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
-from normscope.verdicts.frozen import Plan, read_frozen
+from normscope.verdicts.frozen import Plan, digests, read_frozen
 
 
 class Flags(Strict):
-    """Judge the ledger."""
+    """Write claims.json."""
 
     config: Studies = Field(description="the configuration of all studies as JSON")
     claims: CliPositionalArg[list[Path]] = Field(
         description="the files of the documents, data/claims/*.yaml"
     )
+    disputes: Path = Field(description="pairs of statements that cannot both hold, a CSV file")
     results: Path = Field(description="directory with one folder per study")
     settings: str = Field(description="the digest of the configuration")
     evidence: Path = Field(description="directory of frozen.json")
@@ -32,11 +32,10 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     studies = flags.config.studies
-    claims = load_checked(flags.claims, studies)
+    claims = load_checked(flags.claims, studies, disputes=flags.disputes)
     folders = {name: flags.results / name / "tables" for name in studies}
-    plan = Plan(digests_of(claims), read_frozen(flags.evidence), flags.settings)
-    content = verdicts(claims, studies, flags.config.level, folders, plan)
-    write_text(flags.out, json.dumps(content, indent=2, allow_nan=False))  # readings in their order
+    plan = Plan(digests(claims), read_frozen(flags.evidence), flags.settings)
+    verdicts(claims, studies, flags.config.level, folders, plan).write(flags.out)
     seal(flags.out)
 
 

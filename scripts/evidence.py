@@ -27,13 +27,13 @@ from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import FOLDER
 from normscope.studies.main.grid import Main
-from normscope.studies.sources import sources
-from normscope.studies.statements import digests_of, load_checked
+from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
-from normscope.verdicts.entry import load as load_claims
-from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, read_frozen
+from normscope.verdicts.document import load as load_claims
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, read_frozen
 
 CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
+DISPUTES = Path("data/disputes.csv")
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
 ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
@@ -72,7 +72,7 @@ def read_shown(path: Path, config: Config) -> Shown:
         Explained: It names what the configuration does not have.
     """
     shown = Shown.model_validate(read_yaml(path))
-    known = {**figures.load(FOLDER, config.studies), **figures.OF_LEDGER}
+    known = figures.load(FOLDER, config.studies)
     names = [(f"figures: {name}", name, known) for name in shown.figures]
     names += [(f"tables.{study}", study, config.studies) for study in shown.tables]
     names += [
@@ -189,11 +189,11 @@ def models(config: Studies, studies: Collection[str], flags: Flags) -> pd.DataFr
 def keep_tables(config: Studies, studies: Collection[str], flags: Flags, shown: Shown) -> None:
     """Copy every table that statements may use or pages show."""
     claims = load_claims(sorted(Path("data/claims").glob("*.yaml")))
-    read = {name for one in sources(claims, config.studies).values() for name in one["tables"]}
+    read = {table for _, _, statement in claims for table in statement.tables}
     for name in studies:
         shutil.rmtree(flags.out / name, ignore_errors=True)
         (flags.out / name).mkdir(parents=True)
-        wanted = {*config.studies[name].vocabulary().columns, *shown.tables.get(name, [])}
+        wanted = {*shown.tables.get(name, [])}
         wanted |= {table for study, _, table in (n.partition(".") for n in read) if study == name}
         for table in wanted:
             shutil.copy(flags.results / name / "tables" / f"{table}.csv", flags.out / name)
@@ -260,20 +260,14 @@ def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "config": config, "texts": texts, "studies": {**kept, **now["studies"]}}
 
 
-def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
-    """Write the ledger that follows from the kept tables, and its figures."""
-    claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), config.studies)
-    plan = Plan(digests_of(claims), read_frozen(flags.out), config.digest)
+def judge_again(config: Config, flags: Flags) -> None:
+    """Write the verdicts that follow from the kept tables."""
+    claims = load_checked(
+        sorted(Path("data/claims").glob("*.yaml")), config.studies, disputes=DISPUTES
+    )
+    plan = Plan(digests(claims), read_frozen(flags.out), config.digest)
     folders = {name: flags.out / name for name in config.studies}
-    content = verdicts(claims, config.studies, config.level, folders, plan)
-    write_text(flags.out / CLAIMS, json.dumps(content, indent=2, allow_nan=False))
-    look = json.dumps({**config.figures.model_dump(), "level": config.level})
-    for name in sorted({*figures.OF_LEDGER}.intersection(shown.figures)):
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "scripts/draw_ledger.py", name, "--look", look]
-            command += ["--claims", str(flags.out / CLAIMS), "--out", f"{folder}/{name}"]
-            subprocess.run(command, check=True)
-            keep_figures([name], Path(folder), flags.out)
+    verdicts(claims, config.studies, config.level, folders, plan).write(flags.out / CLAIMS)
 
 
 def main() -> None:
@@ -286,7 +280,7 @@ def main() -> None:
     studies = [name for name in config.studies if is_whole or name in flags.studies]
     shown = read_shown(flags.shown, config)
     if flags.judge:
-        judge_again(config, flags, shown)
+        judge_again(config, flags)
         return
     is_frozen = (flags.out / FROZEN).exists()
     if is_whole:
@@ -310,11 +304,11 @@ def main() -> None:
         shutil.rmtree(flags.out / "figures", ignore_errors=True)
         shutil.copy(flags.results / "paper" / CLAIMS, flags.out)
         shutil.copy(flags.results / "paper" / MANIFEST, flags.out)
-        keep_figures([*figures.OF_LEDGER, *drawn(config, studies, shown)], plots, flags.out)
+        keep_figures(drawn(config, studies, shown), plots, flags.out)
     else:
         write_json(flags.out / MANIFEST, manifest)
         keep_figures(drawn(config, studies, shown), plots, flags.out)
-        judge_again(config, flags, shown)
+        judge_again(config, flags)
     write_text(flags.out / "models.csv", every.to_csv(index=False))
     write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")

@@ -13,18 +13,19 @@ from normscope.errors import run_script
 from normscope.io.files import read_json
 from normscope.io.tables import Tables
 from normscope.pages.evidence import read_evidence
-from normscope.pages.figures import OF_LEDGER, drawn, load
+from normscope.pages.figures import drawn, load
 from normscope.pages.frame import Figure, collect
 from normscope.pages.section import Section
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
+from normscope.verdicts.verdict import read as read_verdicts
 
 
 class Flags(Strict):
     """Collect what is printed."""
 
     config: Studies = Field(description="the configuration of all studies as JSON")
-    claims: Path = Field(description="the ledger, claims.json")
+    claims: Path = Field(description="the verdicts, claims.json")
     traces: Path = Field(description="where every statement is tested and measured, traces.json")
     results: Path = Field(description="directory with one folder per study, and paper/figures")
     evidence: Path | None = Field(
@@ -52,20 +53,18 @@ def main() -> None:
     flags = parse(Flags)
     captions = flags.results / "paper" / "figures"
     entries = drawn(load(FOLDER, flags.config.studies), flags.config)
-    titles = OF_LEDGER | {name: entry.title for name, entry in entries.items()}
+    titles = {name: entry.title for name, entry in entries.items()}
     figures = {
         name: Figure(title, (captions / f"{name}.txt").read_text().strip())
         for name, title in titles.items()
     }
-    ledger = read_json(flags.claims)
     evidence = None
     if flags.evidence is not None:
         evidence = read_evidence(flags.evidence, json.loads(flags.config.model_dump_json()))
     frame = collect(
         sections(flags.config, flags.results),
-        ledger,
+        read_verdicts(flags.claims),
         figures,
-        level=flags.config.level,
         traces=read_json(flags.traces),
         evidence=evidence,
         demonstration=flags.demonstration,

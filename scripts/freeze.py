@@ -1,4 +1,4 @@
-"""Freeze the tests of the ledger and the settings of the runs that they judge, beforehand."""
+"""Freeze the tests of the statements and the settings of the runs that they judge, beforehand."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,8 +14,8 @@ from normscope.io.files import write_json
 from normscope.io.git import git
 from normscope.pilot import read_project
 from normscope.schema import Strict
-from normscope.studies.statements import digests_of, load_checked
-from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Frozen
+from normscope.studies.statements import load_checked
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Frozen, digests
 
 
 class Flags(Strict):
@@ -57,7 +57,7 @@ def main() -> None:
     frozen = Frozen(
         commit=git("rev-parse", "HEAD"),
         settings={name: config.digest for name, config in configs.items()},
-        statements=digests_of(claims),
+        statements=digests(claims),
     )
     out = flags.evidence / FROZEN
     write_json(out, frozen.model_dump(mode="json"))

@@ -10,19 +10,20 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io.files import read_json, seal, write_json, write_text
+from normscope.io.files import seal, write_json, write_text
 from normscope.io.tables import read_table
 from normscope.pages.metrics import LEDGER, cells, curves, nested, shown
-from normscope.pages.statements import verdicts
+from normscope.pages.statements import by_statement
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import declared_tables
+from normscope.verdicts.verdict import read as read_verdicts
 
 
 class Flags(Strict):
     """Write metrics.json and plots/."""
 
     studies: CliPositionalArg[list[str]] = Field(description="those of the paper")
-    claims: Path = Field(description="the ledger, claims.json")
+    claims: Path = Field(description="the verdicts, claims.json")
     results: Path = Field(description="directory with one folder per study")
     out: Path = Field(description="directory of the files")
 
@@ -35,7 +36,7 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str])
 
 def main() -> None:
     flags = parse(Flags)
-    numbers: dict[str, Any] = {LEDGER: verdicts(read_json(flags.claims))}
+    numbers: dict[str, Any] = {LEDGER: by_statement(read_verdicts(flags.claims))}
     plots = flags.out / "plots"
     declared = declared_tables(*flags.studies)
     for name, column in shown(declared).items():

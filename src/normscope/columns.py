@@ -44,7 +44,7 @@ class Column:
         kind: ``float``, ``int``, ``bool`` or ``str``. Values other than keys may be missing.
         role: ``key`` columns identify a row; ``low`` and ``high`` are the ends of the interval of
             an ``estimate``.
-        unit: of a number, such as ``nats``.
+        unit: of a number, such as ``nats``; ``times`` of a factor, whose logarithms are averaged.
         format: how a page prints a number.
         title: heading of the column on a page; its name if empty.
         range: least and greatest possible value.
@@ -84,12 +84,15 @@ class Table:
         columns: in the order of the file.
         source: dotted name of the function that computes the table.
         repeats: whether several rows may have the same keys.
+        learned: check that models pass which learned something, such as ``accuracy >= 0.9``;
+            statements compare no models that fail it.
     """
 
     rows: str
     columns: tuple[Column, ...]
     source: str
     repeats: bool = False
+    learned: str = ""
 
     def __getitem__(self, name: str) -> Column:
         return self.by_name[name]

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 import pandas as pd
-from statements import CLAIMS, evidence
-
 from normscope.verdicts.claim import Claim, Evidence, Finding
 from normscope.verdicts.entry import Claims
 from normscope.verdicts.judgement import Judgement, find_all, judge
+from statements import CLAIMS, evidence
 
 Tables = Mapping[str, pd.DataFrame] | Evidence  # by study.table
 

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
-from processes import ROOT
-
-from normscope.config import Config, load
-from normscope.pilot import read_project
-from normscope.studies.statements import import_tests
 from normscope.verdicts.case import Case
 from normscope.verdicts.claim import TESTS, Claim, Evidence, Finding
 from normscope.verdicts.contrast import find
 from normscope.verdicts.entry import Claims, Entry
 from normscope.verdicts.entry import load as load_claims
 from normscope.verdicts.judgement import Judgement, judge
+from processes import ROOT
+
+from normscope.config import Config, load
+from normscope.pilot import read_project
+from normscope.studies.statements import import_tests
 
 CONFIG: Config = load(read_project(ROOT, ROOT / "config/paper.yaml"))
 FILES = sorted((ROOT / "data/claims").glob("*.yaml"))

@@ -7,6 +7,10 @@ from typing import ClassVar
 
 import pandas as pd
 import pytest
+from normscope.studies.sources import sources
+from normscope.verdicts.claim import Evidence
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.judgement import find_all
 from project import ROOT, Project
 from rules import RULES, STAGES
 
@@ -14,11 +18,7 @@ from normscope.config import load
 from normscope.io.provenance import closure
 from normscope.io.tables import Tables
 from normscope.io.yamlfile import read_yaml
-from normscope.studies.sources import sources
 from normscope.studies.statements import import_tests, load_checked
-from normscope.verdicts.claim import Evidence
-from normscope.verdicts.entry import Claims
-from normscope.verdicts.judgement import find_all
 
 DOOR = "src/normscope/__init__.py"  # for users; it imports lazily and determines no result
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule

@@ -142,8 +142,7 @@ from normscope.pages import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
 from normscope.studies.pretrained.grid import check_directories, check_prompts
-from normscope.studies.statements import load_checked
-from normscope.studies.sources import sources
+from normscope.studies.statements import load_checked, sources
 
 
 def reported(make, *arguments):
@@ -386,7 +385,7 @@ def drawn(suffix):
     """The files of all figures with this suffix, those of the ledger first."""
     return [
         f"results/paper/figures/{name}{suffix}"
-        for name in (*figures.OF_LEDGER, *FIGURES)
+        for name in FIGURES
     ]
 
 

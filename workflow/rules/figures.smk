@@ -1,40 +1,7 @@
-# reads:  results/*/tables/*.csv as listed in figures.yaml of each study, never a model; the ledger
-# writes: results/paper/figures/ with {figure}.pdf, .svg and .txt (the caption with n), for every
-#         figure of a study and for those of the ledger (forest, reach)
+# reads:  results/*/tables/*.csv as listed in figures.yaml of each study, never a model
+# writes: results/paper/figures/ with {figure}.pdf, .svg and .txt (the caption with n)
 
 LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}
-
-
-for figure, title in figures.OF_LEDGER.items():
-
-    rule:
-        name:
-            figure
-        input:
-            code("draw_ledger"),
-            claims="results/paper/claims.json",
-        output:
-            multiext(f"results/paper/figures/{figure}", ".pdf", ".txt"),
-            report(
-                f"results/paper/figures/{figure}.svg",
-                caption="../report/figure.rst",
-                category="Ledger",
-            ),
-        log:
-            f"results/logs/figures/{figure}.log",
-        benchmark:
-            f"results/benchmarks/figures/{figure}.tsv"
-        group:
-            "paper"
-        conda:
-            "../envs/normscope.yaml"
-        params:
-            figure=figure,
-            look=verbatim(json.dumps(LOOK)),
-            caption=f"{title}, in units of bounds or margins.",
-        shell:
-            'python "$NORMSCOPE/scripts/draw_ledger.py" {params.figure} --claims {input.claims:q}'
-            " --look {params.look:q} --out results/paper/figures/{params.figure} &> {log}"
 
 
 for figure, entry in FIGURES.items():

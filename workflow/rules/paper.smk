@@ -30,6 +30,7 @@ rule claims:
         TABLES,
         [*filter(os.path.isfile, FROZEN)],
         claims=documents(),
+        disputes=data("disputes.csv"),
     output:
         "results/paper/claims.json",
     log:
@@ -45,8 +46,8 @@ rule claims:
         settings=CONFIG.digest,
         evidence=verbatim(project("evidence")),
     shell:
-        'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --config {params.config:q}'
-        " --settings {params.settings} --evidence {params.evidence:q}"
+        'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --disputes {input.disputes:q}'
+        " --config {params.config:q} --settings {params.settings} --evidence {params.evidence:q}"
         " --results results --out {output} &> {log}"
 
 

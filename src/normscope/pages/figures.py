@@ -19,9 +19,6 @@ from normscope.io.yamlfile import read_yaml
 from normscope.schema import Distinct, Some, Strict
 
 FILE = "figures.yaml"
-FOREST, REACH = "forest", "reach"
-# the figures of the ledger, which belong to no study: their titles by name
-OF_LEDGER = {FOREST: "The whole ledger", REACH: "Effects that change with size"}
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -93,8 +90,6 @@ def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
     for study in studies:
         path = folder / study / FILE
         for name, figure in _read(path, study).items() if path.is_file() else ():
-            if name in OF_LEDGER:
-                raise Explained(f"{path}: {name} is a figure of the ledger: rename this one")
             if name in figures:
                 raise Explained(f"{path}: {name}: the study {figures[name].study} has this name")
             figures[name] = figure

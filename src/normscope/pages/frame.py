@@ -13,18 +13,15 @@ from typing import Any, NamedTuple
 from normscope.formats import PERCENT, Format
 from normscope.io.files import seal, write_text
 from normscope.pages.cards import cards
-from normscope.pages.disputes import dispute_table, disputes
-from normscope.pages.evidence import Evidence, evidence_words, verdict_table
-from normscope.pages.figures import FOREST
+from normscope.pages.evidence import Evidence, evidence_words
 from normscope.pages.section import Section, Word
-from normscope.pages.statements import ledger_numbers, ledger_table, tally_table
+from normscope.pages.statements import claims_table, dispute_table, numbers, scoreboard, totals
 from normscope.pages.table import Column, Number, PageTable, Quantity
-from normscope.pages.tally import documents, totals
-from normscope.statistics.levels import FEWEST
+from normscope.statistics.levels import DECISIVE_P, FEWEST
+from normscope.verdicts.verdict import Verdicts
 
-# tables: all statements, what became of them by document, and in this run and the evidence, and
-# the disputed ones
-LEDGER, TALLY, COUNTS, DISPUTES = "ledger", "tally", "verdicts", "disputes"
+# tables: all statements, how the claims fared here and in the evidence, and disputed ones
+CLAIMS, SCOREBOARD, DISPUTES = "claims", "scoreboard", "disputes"
 # values that JSON holds as objects, each recognized by its fields
 KINDS = {
     frozenset(field.name for field in fields(kind)): kind
@@ -59,17 +56,9 @@ class Frame:
     numbers: Mapping[str, Number]
     cards: Sequence[Mapping[str, Any]] = ()
 
-    def plates(self, mark: str) -> list[tuple[str, "Figure"]]:
-        """The forest plot, or all other figures, by name."""
-        return [one for one in self.figures.items() if (one[0] == FOREST) == (mark == FOREST)]
-
     def cards_of(self, document: str) -> list[Mapping[str, Any]]:
         """The cards of a document."""
         return [card for card in self.cards if card["of"] == document]
-
-    def plotted(self, keys: str) -> list[Mapping[str, Any]]:
-        """The cards of some statements, whose keys are separated by spaces."""
-        return [card for key in keys.split() for card in self.cards if card["key"] == key]
 
     def write(self, path: Path) -> None:
         """Write the frame as JSON."""
@@ -95,10 +84,9 @@ def _restored(record: dict[str, Any]) -> Any:
 
 def collect(
     sections: Mapping[str, Section],
-    ledger: Mapping[str, Any],
+    verdicts: Verdicts,
     figures: Mapping[str, Figure],
     *,
-    level: float,
     traces: Mapping[str, Mapping[str, Any]],
     evidence: Evidence | None = None,
     demonstration: bool = False,
@@ -107,39 +95,39 @@ def collect(
 
     Args:
         sections: those of the studies, in the paper's order.
-        ledger: the contents of claims.json; every claim names its study.
-        level: confidence level of every interval.
+        verdicts: the contents of claims.json.
+        figures: by name, in the paper's order.
         traces: where every statement is tested and measured, by key.
         evidence: the results that the project keeps, if it has any.
         demonstration: whether the models are too small or too few to test a statement.
     """
-    words = {
-        "level": Number(level, PERCENT),
-        "alpha": Number(1 - level, PERCENT),
-        "fewest": FEWEST,
-    }
-    numbers = {"alpha": words["alpha"], **ledger_numbers(ledger)}
     tables = {
-        TALLY: tally_table(ledger),
-        COUNTS: verdict_table(ledger, evidence),
-        DISPUTES: dispute_table(ledger),
-        LEDGER: ledger_table(ledger),
+        SCOREBOARD: scoreboard(verdicts, evidence.verdicts if evidence else None),
+        DISPUTES: dispute_table(verdicts),
+        CLAIMS: claims_table(verdicts),
     }
+    macros = {**numbers(verdicts)}
     for study, section in sections.items():
         tables |= {f"{study}.{name}": table for name, table in section.tables.items()}
-        numbers |= section.numbers
-    others = {
+        macros |= section.numbers
+    stated = dict.fromkeys(one.document for one in verdicts.verdicts)
+    documents = [{"key": key, "name": verdicts.documents[key].name} for key in stated]
+    found = totals(verdicts)
+    words = {
+        "level": Number(verdicts.level, PERCENT),
+        "decisive_p": DECISIVE_P,
+        "false_decisions": round(DECISIVE_P * found["comparisons"], 1),
+        "fewest": FEWEST,
         "demonstration": demonstration,
-        "disputes": disputes(ledger, traces),
-        "documents": documents(ledger),
-        "evidence": None if evidence is None else evidence_words(ledger, evidence),
-        "totals": totals(ledger),
+        "documents": [one | verdicts.documents[one["key"]].model_dump() for one in documents],
+        "evidence": None if evidence is None else evidence_words(verdicts, evidence),
+        "totals": found,
     }
     return Frame(
-        words | others,
+        words,
         {study: section.words for study, section in sections.items()},
         tables,
         figures,
-        numbers,
-        cards(ledger, traces, evidence),
+        macros,
+        cards(verdicts, traces, evidence),
     )

@@ -1,251 +1,168 @@
-"""The ledger, claims.json, as counts, numbers and a table of the paper."""
+"""The verdicts of a run as tables, counts and numbers of the paper."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from normscope.formats import INTEGER, SCIENTIFIC
-from normscope.pages.table import (
-    Column,
-    Number,
-    PageTable,
-    Quantity,
-    Row,
-    derived,
-    tabulate,
-    text,
-)
+from normscope.pages.table import Column, Number, PageTable, Quantity, derived, tabulate
+from normscope.verdicts.comparison import Comparison
+from normscope.verdicts.test import Result
+from normscope.verdicts.verdict import POST_HOC, SMALLER, WORDS, Verdict, Verdicts, Word
+from normscope.verdicts.verdict import Quantity as Measured
 
-VERDICTS = ("holds", "fails", "depends", "undecided")
-DECIDED = VERDICTS[:3]
-OUTCOMES = ("confirmed", "refuted", "depends", "open")
-OFF_LABEL, UNASKED = "off-label", "cannot be asked"
-ONE = {"families": "family"}  # others lose their s
-CHANGES = {  # what is said of ``with_size`` where it is no verb
-    "one size": "one size",
-    "not compared": "effects of different sizes are not compared",
-    "stays": "no change of the effect with size was found",
-}
-COUNTED = {  # columns of counts, with what they add up
-    "assertions": (*OUTCOMES, OFF_LABEL),
-    **{group: (group,) for group in (*OUTCOMES, OFF_LABEL, UNASKED)},
-}
+FACT, TRAINED = "by formulas and single cases", "by trained models"
 
 
-def has_data(reading: Row) -> bool:
-    """Whether this run measured anything that a reading is about."""
-    return any(case["n"] for case in reading["cases"].values())
+def shown(verdict: Verdict) -> str:
+    """The verdict with its marks: ``as claimed (post hoc, smaller than theirs)``."""
+    marks = ", ".join(verdict.marks)
+    return f"{verdict.word} ({marks})" if marks else verdict.word
 
 
-def is_post_hoc(claim: Row) -> bool:
-    """Whether the test of a statement with data was not fixed before these existed."""
-    return bool(claim.get("post_hoc")) and any(map(has_data, claim["readings"].values()))
+def style_of(word: Word) -> str:
+    """The name of the style that colors a verdict."""
+    return {"yes": "claimed", "as claimed": "claimed", "no": "opposite"}.get(word, word.split()[0])
 
 
-def is_fact(claim: Row) -> bool:
-    """Whether a formula or a counterexample decides a statement, without a test."""
-    return claim["n_unit"] == "facts"
+def effect(result: Result, measured: Measured) -> str:
+    """An effect with its interval and unit."""
+    column = Column("effect", measured.format)
+    text = (
+        column.text(result.effect)
+        if _has_no(result.low)
+        else column.text(Quantity(result.effect, result.low, result.high))
+    )
+    return f"{text} {measured.unit}".strip()
 
 
-def is_unasked(claim: Row) -> bool:
-    """Whether a statement cannot be tested here."""
-    return claim["verdict"] == "unasked"
+def _has_no(value: float) -> bool:
+    return value != value  # noqa: PLR0124 - NaN
 
 
-def every(ledger: Mapping[str, Any]) -> list[Row]:
-    """The statements that are tested, and those that cannot be, in the order of the documents."""
-    order = list(ledger["documents"])
-    rows = [*ledger["claims"], *ledger["unasked"]]
-    return sorted(rows, key=lambda claim: order.index(claim["document"]))
+def finding(verdict: Verdict, name: str = "") -> str:
+    """What a comparison found, in a line; what is lacking without data."""
+    result = verdict.results.get(name)
+    if result is None:
+        return ""
+    if not result.n:
+        return result.reason
+    parts = [effect(result, verdict.quantities[name])]
+    if len(result.means) > 1:
+        column = Column("", verdict.quantities[name].format)
+        parts.append(f"({' against '.join(map(column.text, result.means))})")
+    words = f"{' '.join(parts)}, n = {result.n}"
+    if not _has_no(result.p):
+        words += f", p = {SCIENTIFIC.text(result.p)}"
+    return words
 
 
-def shown_verdict(claim: Row) -> str:
-    """The verdict as pages show it: with all that limits it."""
-    words = [f"{UNASKED} here" if is_unasked(claim) else claim["verdict"]]
-    words += [OFF_LABEL] * claim["off_label"] + ["quote not compared"] * bool(claim["uncompared"])
-    return ", ".join(words) + " (post hoc)" * is_post_hoc(claim)
+def models_of(comparison: Comparison) -> str:
+    """The models of a comparison in words: its sides, and what they share."""
+    shared = ", ".join(f"{name} {_words(value)}" for name, value in comparison.models.items())
+    return "; ".join(filter(None, [comparison.compare, shared]))
 
 
-def is_asserted(ledger: Mapping[str, Any], claim: Row) -> bool:
-    """Whether somebody asserts a statement; the others are questions of this project."""
-    document = ledger["documents"][claim["document"]]
-    return document["asserts"] and claim["published_verdict"] != "none"
+def _words(value: Any) -> str:
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def outcome(claim: Row) -> str:
-    """What became of an assertion: one of ``OUTCOMES``.
-
-    A statement that its author reports as refuted is confirmed if it fails. What was tested
-    off-label has an outcome too, and is counted apart.
-    """
-    if claim["verdict"] in ("depends", "undecided"):
-        return {"depends": "depends", "undecided": "open"}[claim["verdict"]]
-    return "confirmed" if claim["verdict"] == claim["published_verdict"] else "refuted"
+def why(verdict: Verdict) -> str:
+    """Why a statement is undecided, mixed, or not testable here, and its note."""
+    parts = [verdict.main.reason if verdict.statement.comparisons else ""]
+    if verdict.contradicted_by:
+        parts.append(f"otherwise: {', '.join(verdict.contradicted_by)}")
+    return "; ".join(filter(None, [*parts, verdict.statement.note]))
 
 
-def is_negative(claim: Row) -> bool:
-    """Whether a statement is an author's negative result, and was confirmed."""
-    return claim["published_verdict"] == "fails" and _group(claim) == "confirmed"
+def claims_table(verdicts: Verdicts) -> PageTable:
+    """One row per statement: what is claimed, by whom, and what was found."""
+    documents = verdicts.documents
 
-
-def document_name(ledger: Mapping[str, Any], claim: Row) -> str:
-    """The author of a statement's document, or its title."""
-    document = ledger["documents"][claim["document"]]
-    return document["author"] or document["title"]
-
-
-def counts(claims: Iterable[Row]) -> dict[str, int]:
-    """Counts of assertions: those that were tested, by outcome or off-label, and the others."""
-    given = Counter(map(_group, claims))
-    return {title: sum(given[name] for name in names) for title, names in COUNTED.items()}
-
-
-def decided_by(claims: Iterable[Row], group: str) -> dict[str, int]:
-    """How many assertions of a group, such as ``confirmed``, rest on each unit: seeds, formulas."""
-    return dict(Counter(c["n_unit"] for c in claims if _group(c) == group).most_common())
-
-
-def _group(claim: Row) -> str:
-    """The column in which an assertion is counted."""
-    if is_unasked(claim):
-        return UNASKED
-    return OFF_LABEL if claim["off_label"] else outcome(claim)
-
-
-def assertions(ledger: Mapping[str, Any]) -> list[Row]:
-    """The statements that somebody asserts, in quotes that were compared with the document."""
-    stated = (claim for claim in every(ledger) if is_asserted(ledger, claim))
-    return [claim for claim in stated if not claim["uncompared"]]
-
-
-def tally_table(ledger: Mapping[str, Any]) -> PageTable:
-    """One row per document and one for all: what became of the assertions."""
-    stated: dict[str, list[Row]] = {}
-    for claim in assertions(ledger):
-        stated.setdefault(document_name(ledger, claim), []).append(claim)
-    rows = [
-        (name, *counts(group).values(), sum(map(is_negative, group)))
-        for name, group in {**stated, "all documents": assertions(ledger)}.items()
-    ]
-    titles = (*COUNTED, "confirmed negative results")
-    columns = (Column("document"), *(Column(title, INTEGER) for title in titles))
-    return PageTable("What became of the assertions", columns, tuple(rows))
-
-
-def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
-    """One row per statement: published verdict, verdict, and what it rests on."""
-
-    def replicates(claim: Row) -> str | None:
-        return units(claim) if claim["n"] and claim["p"] is not None else None
-
-    def tested(cell: Callable[[Row], Any]) -> Callable[[Row], Any]:
-        return lambda claim: None if is_unasked(claim) else cell(claim)
+    def has_test(cell: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda row: cell(row["one"].main) if row["one"].main.n else None
 
     fields = [
-        text("statement"),
-        derived("source", lambda claim: f"{document_name(ledger, claim)}, {claim['where']}"),
-        derived("published", lambda claim: published(ledger, claim)),
-        derived("verdict", shown_verdict),
-        derived("effect", tested(effect)),
-        derived("n", tested(replicates)),
-        derived("reach", tested(lambda claim: reach(claim) or None)),
-        derived("p (Holm)", tested(itemgetter("p_holm")), SCIENTIFIC),
-        derived("why", lambda claim: why(claim) or None),
+        derived("statement", lambda row: row["one"].statement.says),
+        derived("source", lambda row: documents[row["one"].document].name),
+        derived("verdict", lambda row: shown(row["one"])),
+        derived("found", lambda row: finding(row["one"]) or None),
+        derived("n", has_test(lambda result: result.n), INTEGER),
+        derived("why", lambda row: why(row["one"]) or None),
     ]
-    return tabulate("The ledger of statements", every(ledger), fields)
+    return tabulate("All statements", [{"one": one} for one in verdicts.verdicts], fields)
 
 
-def explanations(claim: Row) -> dict[str, str]:
-    """Why a verdict differs from the published one, or may, and what it leaves open, by name.
-
-    Where it agrees, the first is a note, and where nothing was published, both are limits.
-    """
-    because, limits = claim["differs_because"], claim["limits"]
-    if claim["published_verdict"] == "none":
-        because, limits = "", "; ".join(filter(None, [because, limits]))
-    term = "why it differs" if claim["verdict"] in DECIDED else "why it may differ"
-    if claim["verdict"] == claim["published_verdict"]:
-        term = "note"
-    return {term: said for term, said in {term: because, "limits": limits}.items() if said}
-
-
-def why(claim: Row) -> str:
-    """Why a statement cannot be tested, or why its verdict is as it is, with ``explanations``."""
-    if is_unasked(claim):
-        return claim["cannot_be_asked"]
-    named = [f"{term}: {said}" for term, said in explanations(claim).items()]
-    return "; ".join(filter(None, [claim["reason"], *named]))
+def scoreboard(verdicts: Verdicts, evidence: Verdicts | None = None) -> PageTable:
+    """How many assertions came out as claimed or not, by what decides them, and in the evidence."""
+    rows = [("this run", verdicts)] + ([("the evidence", evidence)] if evidence else [])
+    cells = []
+    for name, of in rows:
+        facts = {one.key for one in of.counted if one.main.is_fact}
+        groups = {
+            f"{name}, {FACT}": [one for one in of.counted if one.key in facts],
+            f"{name}, {TRAINED}": [one for one in of.counted if one.key not in facts],
+        }
+        for title, group in groups.items():
+            given = Counter(one.word for one in group)
+            cells.append((title, *(given[word] for word in WORDS), sum(given.values())))
+    columns = (Column("assertions"), *(Column(word, INTEGER) for word in (*WORDS, "all")))
+    return PageTable("How the claims fared", columns, tuple(cells))
 
 
-def published(ledger: Mapping[str, Any], claim: Row) -> str | None:
-    """The verdict of the document; None for a question of this project."""
-    return claim["published_verdict"] if is_asserted(ledger, claim) else None
-
-
-def ledger_numbers(ledger: Mapping[str, Any]) -> dict[str, Number]:
-    """Counts of tests, verdicts and outcomes."""
-    claims = ledger["claims"]
-    found = {f"claims {title}": count for title, count in counts(assertions(ledger)).items()}
-    found |= {"claims": len(claims), "claims tests": ledger["tests"]}
-    found["claims post hoc"] = sum(map(is_post_hoc, claims))
-    return {name: Number(count, INTEGER) for name, count in found.items()}
-
-
-def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts of verdicts, and the verdict of every statement."""
-    each = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
-    given = list(each.values())
-    return {"count": {v: given.count(v) for v in VERDICTS}, "statement": each}
-
-
-def reach(claim: Row) -> str:
-    """The sizes, trainings and texts of the models that a verdict is about; empty without them.
-
-    Kept ledgers may be older than this record.
-    """
-    if not (extents := claim.get("reach")):
-        return ""
-    texts = sorted({extent["text"] for extent in extents})
-    words = [
-        _range([extent["blocks"] for extent in extents], "block"),
-        f"d {_range([extent['d'] for extent in extents])}",
-        _range([extent["steps"] for extent in extents], "step"),
-        f"{len(texts)} text{'s' * (len(texts) > 1)} ({', '.join(texts)})",
+def dispute_table(verdicts: Verdicts) -> PageTable:
+    """One row per pair of statements that cannot both hold."""
+    by_key = verdicts.by_key
+    columns = ("statement", "verdict", "contradicts", "its verdict")
+    rows = [
+        tuple(
+            text
+            for one in (by_key[key] for key in pair)
+            for text in (_stated(verdicts, one), shown(one))
+        )
+        for pair in verdicts.disputes
     ]
-    change = claim["with_size"]
-    with_size = "" if " between " in change else " with size"
-    return ", ".join(words) + f"; {CHANGES.get(change, f'the effect {change}{with_size}')}"
+    return PageTable("Statements that cannot both hold", tuple(map(Column, columns)), tuple(rows))
 
 
-def _range(values: Sequence[int], unit: str = "") -> str:
-    """The smallest and the largest value: 2 to 4 blocks."""
-    ends = sorted({min(values), max(values)})
-    words = " to ".join(f"{end:,}" for end in ends)
-    return f"{words} {unit}{'s' * (ends != [1])}" if unit else words
+def _stated(verdicts: Verdicts, one: Verdict) -> str:
+    return f"{one.statement.says} ({verdicts.documents[one.document].name})"
 
 
-def effect(claim: Row) -> str | None:
-    """The quantity with its interval, and the case on which the verdict rests."""
-    if claim["effect"] is None:
-        return None
-    where = f" ({place})" if (place := decisive(claim)) else ""
-    return f"{claim['quantity']}: {estimate(claim)}{where}"
+def totals(verdicts: Verdicts) -> dict[str, Any]:
+    """Counts for sentences: of assertions by verdict, of questions by answer, and by mark."""
+    counted = verdicts.counted
+    questions = [one for one in verdicts.verdicts if one.statement.is_question]
+    results = [result for one in verdicts.verdicts for result in one.results.values()]
+    tested = [result for result in results if not _has_no(result.p)]
+    return {
+        "assertions": len(counted),
+        "documents": len({one.document for one in counted}),
+        "words": _by_word(counted),
+        "questions": len(questions),
+        "answers": _by_word(questions),
+        "post_hoc": sum(POST_HOC in one.marks for one in counted if one.is_decided),
+        "smaller": sum(SMALLER in one.marks for one in counted),
+        "decided": sum(one.is_decided for one in counted),
+        "facts": sum(one.main.is_fact for one in counted),
+        "comparisons": len(tested),
+    }
 
 
-def decisive(claim: Row) -> str:
-    """The reading and the case on which a verdict rests; empty if there is one of each."""
-    reading = claim["reading"].replace("_", " ") * (len(claim["readings"]) > 1)
-    return ", ".join(filter(None, [reading, claim["case"]]))
+def _by_word(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    return dict(Counter(one.word for one in verdicts).most_common())
 
 
-def units(claim: Row) -> str:
-    """The number of units of replication: 12 seeds, 1 family."""
-    n, unit = claim["n"], claim["n_unit"]
-    return f"{n} {ONE.get(unit, unit.removesuffix('s')) if n == 1 else unit}"
+def numbers(verdicts: Verdicts) -> dict[str, Number]:
+    """Counts of assertions by verdict, for LaTeX."""
+    given = Counter(one.word for one in verdicts.counted)
+    counts = {f"claims {word}": given[word] for word in WORDS}
+    counts |= {"claims": len(verdicts.counted)}
+    return {name: Number(count, INTEGER) for name, count in counts.items()}
 
 
-def estimate(case: Row) -> str:
-    """The effect of a case with its interval."""
-    quantity = Quantity(case["effect"], case["low"], case["high"])
-    return Column("effect", SCIENTIFIC).text(quantity)
+def by_statement(verdicts: Verdicts) -> dict[str, Any]:
+    """Counts of verdicts, and the verdict of every statement, for DVC."""
+    each = {one.key: one.word for one in verdicts.verdicts if one.statement.comparisons}
+    given = Counter(each.values())
+    return {"count": dict(sorted(given.items())), "statement": each}

@@ -34,6 +34,7 @@ FAILED = count(
     range=SHARE,
     source="normscope.statistics.outcome.with_outcome",
 )
+LEARNED = "failed < 0.5"  # of models most of which did not fail
 UNIGRAM = Column("unigram", "loss of character frequencies", **NATS)
 AT_EDGE = Column(
     "at_edge", "whether the chosen rate is the smallest or largest that was tried", bool, "note"

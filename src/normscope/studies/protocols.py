@@ -15,8 +15,6 @@ from normscope.studies.cells import Cell
 from normscope.studies.study import Grid, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
-from normscope.verdicts.vocabulary import Cell as Row
-from normscope.verdicts.vocabulary import Extent
 
 ProtocolName = Annotated[Key, Field(description="a key of protocols")]
 
@@ -114,10 +112,3 @@ class ProtocolStudy(TransformerStudy):
 
     def text_of(self, cell: Cell) -> str:
         return self.every_protocol[cell.protocol].text
-
-    def extents(self) -> list[tuple[Row, Extent]]:
-        """The sizes, steps and text of every protocol, with what a row says of it."""
-        return [
-            ({"protocol": name}, Extent(p.model.n_layer, p.model.n_embd, p.training.steps, p.text))
-            for name, p in self.every_protocol.items()
-        ]

@@ -7,7 +7,7 @@ A study is a part of the configuration, which determines what ``results/<study>/
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
@@ -89,7 +89,7 @@ class Study(Strict, ABC):
         """The parameters of the job that makes the tables."""
 
     def vocabulary(self) -> Vocabulary:
-        """What statements about its models may say; without one they have functions alone."""
+        """The values that statements about its models may use, as far as they can be listed."""
         return Vocabulary()
 
     def records(self) -> list[str]:
@@ -171,33 +171,6 @@ class TransformerStudy(TrainedStudy):
     def training_sizes(self) -> dict[str, Size]:
         stacks = self.trainings().items()
         return {name: Size(len(stack.seeds), flops(stack)) for name, stack in stacks}
-
-
-def vocabulary(
-    tables: Mapping[str, Table],
-    *,
-    values: Mapping[str, Collection[Any]],
-    labels: Mapping[str, Mapping[Any, str]] | None = None,
-    **fields: Any,
-) -> Vocabulary:
-    """What statements may say of these tables, from the declarations of their columns.
-
-    Args:
-        tables: that statements may read.
-        values: that a column can have, where the configuration knows them.
-        labels: names of values that depend on the configuration.
-        fields: others of ``Vocabulary``.
-    """
-    columns = [column for table in tables.values() for column in table.columns]
-    flags = {column.name: (False, True) for column in columns if column.kind is bool}
-    return Vocabulary(
-        columns={name: table.names for name, table in tables.items()},
-        values={**flags, **values},
-        texts=sorted({column.name for column in columns if column.kind is str} - set(values)),
-        ranges={column.name: column.range for column in columns if column.range},
-        labels={**{c.name: c.label for c in columns if c.label}, **(labels or {})},
-        **fields,
-    )
 
 
 class Grid(Strict):

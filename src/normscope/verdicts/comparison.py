@@ -1,171 +1,164 @@
-"""The key ``contrast`` of an entry: which trained models are compared."""
+"""A comparison: what is measured, in which models, and what a statement expects of it.
 
-import itertools
-from collections.abc import Collection, Mapping
-from typing import Annotated, Any, Literal, Self
+``measure`` is ``table.expression`` of a study, with ``median`` before it if the median over models
+is meant instead of their mean. ``compare`` names one side, or two with `` - `` (a difference) or
+`` / `` (a ratio) between them.
+"""
 
-from pydantic import Field, model_validator
+import functools
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from normscope.schema import Distinct, Some, Strict
-from normscope.verdicts.expression import Check, Measure, columns_in
-from normscope.verdicts.vocabulary import Value
-from normscope.verdicts.wording import check_fields
+from pydantic import AfterValidator, Field
 
-Column = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
-SEED = "seed"  # the column by which rows are paired and counted
-Columns = Annotated[list[Column], Distinct]
-Cells = dict[Column, Value | Annotated[list[Value], Some, Distinct]]
-NUMBERS = dict.fromkeys(("first", "second", "effect", "interval", "n"), "–")  # of a sentence
+from normscope.io.names import Key
+from normscope.schema import Strict
+from normscope.verdicts.expression import check_measure
 
-
-class At(Strict):
-    """The value of a column at which each case is tested; both sides must have it."""
-
-    column: Column
-    pick: Literal["greatest", "least"]
-    at_least: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
-        default=None, description="smaller values are ignored"
-    )
+Value = str | bool | int | float
+Cells = dict[Key, Value | Annotated[list[Value], Field(min_length=1)] | None]
+NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
+MEASURE = re.compile(r"(?P<median>median )?(?P<table>[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*)\.(?P<of>.+)")
+EXPECT = re.compile(
+    rf"(?P<always>always )?(?:(?P<word>below|above|within) (?P<x>{NUMBER})"
+    rf"|between (?P<low>{NUMBER}) and (?P<high>{NUMBER}))"
+)
 
 
-class Best(Strict):
-    """The setting of each side: the one with the least loss of pilot models.
+@dataclass(frozen=True)
+class Measure:
+    """A quantity of a model.
 
-    Without pilot models, it is for each seed the one with the lowest mean over the *other* seeds.
-    No seed then takes part in choosing the setting at which it is tested, unless no other seed has
-    all settings, but the test exceeds its level. A setting at which the measure is unknown comes
-    last.
+    Args:
+        table: ``study.table``, with one row per model.
+        of: Arithmetic of the table's columns.
+        is_median: Whether the median over models is meant, instead of their mean.
     """
 
-    columns: Annotated[Columns, Some] = Field(description="the columns that make up a setting")
-    by: Measure = Field(description="the measure to minimize, without pilot models")
+    table: str
+    of: str
+    is_median: bool
+
+    @property
+    def study(self) -> str:
+        """The study whose table it is."""
+        return self.table.partition(".")[0]
 
 
-class Need(Strict):
-    """A condition on models without which the case is undecided."""
+@dataclass(frozen=True)
+class Expectation:
+    """Where a quantity is expected to lie.
 
-    check: Check = Field(description="a comparison of means over seeds, such as accuracy >= 0.9")
-    where: Literal["both", "either"] | Cells = Field(
-        default="both",
-        description="both sides, either side, or other cells, given by what differs from `cells`; "
-        "each value is checked separately",
-    )
-    why: Annotated[str, Some] = Field(description="words for a case that does not meet it")
-
-
-class Contrast(Strict):
-    """A measure of some cells, alone, or compared with that of other cells and paired by seed.
-
-    In ``cells``, ``less`` and ``over`` a column has a value or a list of values. A name of the
-    study (``protocol: corrected``) stands for the cells that the configuration gives it. ``less``
-    and ``over`` give what differs from ``cells``; a list there makes one case per value.
+    Args:
+        low, high: The ends; one of them may be infinite.
+        always: Whether every row is meant, so that one row decides, and not a mean.
+        is_within: Whether the ends are a margin around no difference, whose lower end is the
+            inverse of the upper one for a ratio.
     """
 
-    table: str = Field(
-        pattern=r"^[a-z]+\.[a-z_0-9]+$", description="study.table, with one row per model"
-    )
-    measure: Measure = Field(description="a column, or arithmetic of columns: r_radial * d")
-    cells: Cells = Field(description="the models, by values of columns")
-    less: Cells | None = Field(
-        default=None, description="what differs on the other side, which is subtracted"
-    )
-    over: Cells | None = Field(
-        default=None, description="what differs on the other side, which divides"
-    )
-    each: Columns = Field(default=[], description="columns that make one case per value")
-    at: At | None = None
-    best: Best | None = None
-    needs: list[Need] = Field(default=[])
-    as_published: Cells | None = Field(
-        default=None,
-        description="what differs from `cells` under the published protocol, which gets a separate "
-        "verdict from its means",
-    )
-    sentence: str | None = Field(
-        default=None,
-        description="a case in words, with the fields {first}, {second} (means), {effect}, "
-        "{interval} and {n}",
-    )
+    low: float
+    high: float
+    always: bool = False
+    is_within: bool = False
 
-    @property
-    def other(self) -> Cells | None:
-        """What differs on the second side; None without a second side."""
-        return self.less if self.over is None else self.over
+    def bounds(self, *, is_ratio: bool) -> tuple[float, float]:
+        """Both ends, for a ratio or for a difference."""
+        return (1 / self.high, self.high) if self.is_within and is_ratio else (self.low, self.high)
 
-    @model_validator(mode="after")
-    def _has_two_sides_at_most(self) -> Self:
-        if self.less is not None and self.over is not None:
-            raise ValueError("less and over: give one")
-        if len(self.partners) > 1:
-            raise ValueError(
-                f"{' and '.join(self.partners)}: only one column may name several values"
-            )
-        if self.sentence is not None:
-            second = {"second": None} if self.other is None else {}
-            try:
-                check_fields(self.sentence, NUMBERS | second)
-            except ValueError as e:
-                raise ValueError(f"sentence: {e}") from None
-        return self
 
-    @property
-    def sides(self) -> list[Cells]:
-        """The cells of each side; lists stand for several values.
+@functools.cache
+def measure(text: str) -> Measure:
+    """What a measure's text names.
 
-        With ``best``, settings are also chosen among the models of the published protocol.
-        """
-        every = [self.cells]
-        if self.best and self.as_published:
-            every.append(self.cells | self.as_published)
-        return every if self.other is None else [*every, *(cells | self.other for cells in every)]
+    Raises:
+        ValueError: It is no measure.
+    """
+    match = MEASURE.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r}: give study.table.column, or arithmetic of its columns")
+    return Measure(match["table"], check_measure(match["of"]), bool(match["median"]))
 
-    @property
-    def partners(self) -> list[str]:
-        """The columns that list several values on the second side, each of which is a case."""
-        return [k for k, v in (self.other or {}).items() if isinstance(v, list)]
 
-    @property
-    def distinguished_by(self) -> list[str]:
-        """The columns whose values distinguish cases."""
-        return [*self.partners, *self.each, *([self.at.column] if self.at else [])]
+@functools.cache
+def expectation(text: str) -> Expectation:
+    """What an expectation's text says.
 
-    @property
-    def numbers(self) -> list[str]:
-        """The keys of ``columns`` whose columns must be numbers."""
-        return [key for key in self.columns() if key not in ("each", "best.columns")]
-
-    def columns(self) -> dict[str, list[str]]:
-        """The columns of the table that each key names, except those of cells."""
-        keys = {"measure": columns_in(self.measure), "each": self.each}
-        if self.at:
-            keys["at.column"] = [self.at.column]
-        if self.best:
-            keys |= {"best.columns": self.best.columns, "best.by": columns_in(self.best.by)}
-        for i, need in enumerate(self.needs):
-            keys[f"needs.{i}.check"] = columns_in(need.check)
-        return keys
-
-    def without(self, columns: Collection[str]) -> dict[str, Any]:
-        """What is compared, apart from the values of some columns."""
-        parts = self.model_dump(mode="json", exclude={"sentence", "as_published"})
-        for key in ("cells", "less", "over"):
-            if parts[key] is not None:
-                parts[key] = {k: v for k, v in parts[key].items() if k not in columns}
-        return parts | {"each": [column for column in self.each if column not in columns]}
-
-    def ambiguity(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> str:
-        """What to do about two rows of one seed that are on the same side."""
-        keys = itertools.takewhile(lambda column: column != SEED, first.keys())
-        differ = ", ".join(column for column in keys if str(first[column]) != str(second[column]))
-        return (
-            f"{self.table}: {self.cells} are several rows of seed {first[SEED]}, which differ in "
-            f"{differ or 'nothing that names a cell'}: say which one in cells, or list the column "
-            "in each"
+    Raises:
+        ValueError: It is no expectation.
+    """
+    match = EXPECT.fullmatch(text)
+    if not match:
+        raise ValueError(
+            f"{text!r}: give below x, above x, within x, or between x and y, with 'always' before "
+            "it if every row is meant"
         )
+    always = bool(match["always"])
+    if match["word"] is None:
+        low, high = float(match["low"]), float(match["high"])
+        if low >= high:
+            raise ValueError(f"{text!r}: the first number is the smaller one")
+        return Expectation(low, high, always)
+    x = float(match["x"])
+    if match["word"] == "within":
+        if x <= 0:
+            raise ValueError(f"{text!r}: a margin is above 0")
+        return Expectation(-x, x, always, is_within=True)
+    ends = (-math.inf, x) if match["word"] == "below" else (x, math.inf)
+    return Expectation(*ends, always)
 
-    def all_cells(self) -> dict[str, Cells]:
-        """The cells that each key names."""
-        names = ("cells", "less", "over", "as_published")
-        keys = {name: getattr(self, name) for name in names}
-        keys |= {f"needs.{i}.where": need.where for i, need in enumerate(self.needs)}
-        return {name: cells for name, cells in keys.items() if isinstance(cells, dict)}
+
+@functools.cache
+def sides(text: str) -> tuple[tuple[str, ...], str]:
+    """The one or two sides of a comparison, and what is between them: ``-``, ``/`` or nothing.
+
+    Raises:
+        ValueError: There are more than two sides, or one is empty.
+    """
+    first, operator, second = re.fullmatch(r"(.*?)(?: ([-/]) (.*))?", text.strip()).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    if operator is None:
+        return (first,), ""
+    if not first or not second or " - " in second or " / " in second:
+        raise ValueError(f"{text!r} is no comparison: give a, a - b or a / b")
+    return (first, second), operator
+
+
+def _valid(parse: Any) -> AfterValidator:
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
+
+
+class Comparison(Strict):
+    """What is measured of which models, and what is expected.
+
+    Args:
+        measure: The quantity.
+        models: Values of columns that all sides have; a list pools the models of its values.
+        compare: The sides, as values of columns: ``rmsnorm``, or ``depth=48`` where a value alone
+            does not tell its column. Empty if there is one side, which ``models`` determines.
+        expect: Where the quantity, or the difference or ratio of the sides, is expected to lie.
+    """
+
+    measure: Annotated[str, _valid(measure)]
+    models: Cells = Field(default={})
+    compare: Annotated[str, _valid(sides)] = ""
+    expect: Annotated[str, _valid(expectation)]
+
+    @property
+    def measured(self) -> Measure:
+        """What is measured."""
+        return measure(self.measure)
+
+    @property
+    def expected(self) -> Expectation:
+        """What is expected."""
+        return expectation(self.expect)
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the first side is divided by the second."""
+        return sides(self.compare)[1] == "/"

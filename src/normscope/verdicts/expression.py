@@ -9,16 +9,13 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
-
-from pydantic import AfterValidator, Field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LONGEST = 200  # characters
 POWERS = range(2, 101)
-ROOT = 1000.0  # whose largest power is a float
 ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -41,6 +38,8 @@ def _parsed(text: str) -> ast.expr:
     Raises:
         ValueError: The text is something else.
     """
+    if len(text) > LONGEST:
+        raise ValueError(f"a measure has at most {LONGEST} characters")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
@@ -65,32 +64,26 @@ def _require_arithmetic(node: ast.expr, text: str) -> None:
             if not (isinstance(node.right, ast.Constant) and node.right.value in POWERS):
                 raise ValueError(f"{text!r}: a power is a whole number from 2 to {POWERS[-1]}")
             _require_arithmetic(node.left, text)
+        case ast.BinOp(op=ast.Div(), right=ast.Constant(value=0)):
+            raise ValueError(f"{text!r} divides by 0")
         case ast.BinOp() if type(node.op) in ARITHMETIC:
             _require_arithmetic(node.left, text)
             _require_arithmetic(node.right, text)
-            if isinstance(node.op, ast.Div) and _span(node.right, {}) == (0, 0):
-                raise ValueError(f"{text!r} divides by 0")
         case _:
             raise ValueError(f"{text!r}: only columns, numbers, + - * / ** and brackets are read")
 
 
-def _is_measure(text: str) -> str:
+def check_measure(text: str) -> str:
+    """The text, if it is one quantity.
+
+    Raises:
+        ValueError: It is not.
+    """
     if isinstance(_parsed(text), ast.Compare):
         raise ValueError(f"{text!r} compares: give one quantity")
     if not columns_in(text):
         raise ValueError(f"{text!r} names no column")
     return text
-
-
-def _is_check(text: str) -> str:
-    if not isinstance(_parsed(text), ast.Compare):
-        raise ValueError(f"{text!r} compares nothing: give < <= > or >=")
-    return text
-
-
-_Text = Annotated[str, Field(min_length=1, max_length=LONGEST)]
-Measure = Annotated[_Text, AfterValidator(_is_measure)]
-Check = Annotated[_Text, AfterValidator(_is_check)]
 
 
 def columns_in(text: str) -> list[str]:
@@ -99,25 +92,23 @@ def columns_in(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def measure(text: str, rows: "pd.DataFrame") -> "pd.Series":
+def values(text: str, rows: "pd.DataFrame") -> "pd.Series":
     """The value of a measure in each row; NaN for 0 as a divisor."""
     return _values(_parsed(text), rows)
 
 
-def holds(check: str, rows: "pd.DataFrame") -> bool | None:
-    """Whether a check is true for the means of its sides over rows; None if a mean is NaN."""
+def holds(check: str, rows: "pd.DataFrame") -> bool:
+    """Whether a check is true for the means of its sides over rows; not if a mean is NaN."""
     tree = _parsed(check)
     assert isinstance(tree, ast.Compare)
     sides = (_values(side, rows) for side in (tree.left, tree.comparators[0]))
     left, right = (side if isinstance(side, float) else mean(side) for side in sides)
-    if math.isnan(left) or math.isnan(right):
-        return None
     return COMPARISONS[type(tree.ops[0])](left, right)
 
 
-def mean(values: Iterable[float]) -> float:
+def mean(numbers: Iterable[float]) -> float:
     """The mean of the finite values; NaN if there is none."""
-    finite = [float(v) for v in values if math.isfinite(v)]
+    finite = [float(v) for v in numbers if math.isfinite(v)]
     return math.fsum(finite) / len(finite) if finite else math.nan
 
 
@@ -136,45 +127,3 @@ def _values(node: ast.expr, rows: "pd.DataFrame") -> Any:
                 right = right.replace(0.0, math.nan)
             return ARITHMETIC[type(node.op)](left, right)
     raise TypeError(f"{ast.dump(node)} is not arithmetic")
-
-
-Range = tuple[float, float]
-ANYTHING: Range = (-math.inf, math.inf)
-
-
-def span(text: str, ranges: Mapping[str, Range]) -> Range:
-    """The range of a quantity, given the ranges of columns."""
-    return _span(_parsed(text), ranges)
-
-
-def _span(node: ast.expr, ranges: Mapping[str, Range]) -> Range:
-    match node:
-        case ast.Name():
-            return ranges.get(node.id, ANYTHING)
-        case ast.Constant(value=int() | float() as number):
-            return float(number), float(number)
-        case ast.UnaryOp():
-            low, high = _span(node.operand, ranges)
-            return -high, -low
-        case ast.BinOp():
-            (a, b), (c, d) = _span(node.left, ranges), _span(node.right, ranges)
-            if isinstance(node.op, ast.Div) and c <= 0 <= d:
-                return ANYTHING
-            if isinstance(node.op, ast.Pow) and (abs(a) > ROOT or abs(b) > ROOT):
-                return ANYTHING  # beyond it, a float overflows
-            ends = [ARITHMETIC[type(node.op)](x, y) for x in (a, b) for y in (c, d)]
-            if isinstance(node.op, ast.Pow) and a < 0 < b:
-                ends.append(0.0)
-            return ANYTHING if any(map(math.isnan, ends)) else (min(ends), max(ends))
-    raise TypeError(f"{ast.dump(node)} is not arithmetic")
-
-
-def settled(check: str, ranges: Mapping[str, Range]) -> bool | None:
-    """The outcome of a check if it is the same for all values of the columns; None otherwise."""
-    tree = _parsed(check)
-    assert isinstance(tree, ast.Compare)
-    (a, b), (c, d) = (_span(side, ranges) for side in (tree.left, tree.comparators[0]))
-    compare = COMPARISONS[type(tree.ops[0])]
-    answers = {compare(x, y) for x in (a, b) for y in (c, d)}
-    is_known = len(answers) == 1 and not any(map(math.isinf, (a, b, c, d)))
-    return answers.pop() if is_known else None

@@ -12,8 +12,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from normscope.schema import Strict
-from normscope.verdicts.entry import Claims, Entry
-from normscope.verdicts.reading import DECISIVE
+from normscope.verdicts.document import Claims, Statement
 
 # the files that decide a verdict, or what is trained for it
 DECISIVE_PATHS = ("src", "scripts", "workflow", "data", "config", "config.yaml", "constraints.txt")
@@ -62,41 +61,15 @@ class Plan(NamedTuple):
         return ""
 
 
-def digest(entry: Entry, function: str = "") -> str:
-    """A digest of all that decides a statement, and of none of its words.
-
-    Args:
-        entry: The statement.
-        function: What else decides it: its document, within which p-values are corrected, and the
-            code of the function that tests it, if one does.
-    """
-    readings = {}
-    for name, reading in entry.readings.items():
-        test = reading.model_dump(mode="json", include=DECISIVE)
-        if test["contrast"]:
-            del test["contrast"]["sentence"]
-        else:
-            test["quantity"] = reading.quantity  # a function may ask for it
-        if reading.reach is not None:  # it may be left out
-            test["reach"] = reading.reach
-        if reading.refutable:  # so that digests are those of tests without this key
-            del test["refutable"]
-        readings[name] = test
-    parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
-    parts["published"] = entry.published.verdict
-    text = json.dumps(parts | {"function": function}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def digest(statement: Statement) -> str:
+    """A digest of all that decides a statement, and of none of its words."""
+    tests = [one.model_dump(mode="json") for one in statement.comparisons.values()]
+    return hashlib.sha256(json.dumps(tests, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def digests(claims: Claims, functions: Mapping[str, str]) -> dict[str, str]:
-    """The digest of every statement, by key.
-
-    Args:
-        functions: The code of the functions that test statements, by key.
-    """
-    return {
-        key: digest(entry, document + functions.get(key, "")) for document, key, entry in claims
-    }
+def digests(claims: Claims) -> dict[str, str]:
+    """The digest of every statement, by key."""
+    return {key: digest(statement) for _, key, statement in claims}
 
 
 def read_frozen(folder: Path) -> Frozen | None:

@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 import pytest
+from normscope.pages.position import FAR, Mark, scale_of, share
 from page_recipes import CASE, claim, ledger, reading, traces, unasked
 
 from normscope.pages.cards import cards, finding, plot_of
 from normscope.pages.evidence import Evidence
-from normscope.pages.position import FAR, Mark, scale_of, share
 from normscope.pages.statements import ledger_table
 
 

@@ -1,9 +1,9 @@
 """Disputes: statements that cannot both hold, as every page shows them."""
 
 import pytest
+from normscope.pages.disputes import dispute_table, disputes
 from page_recipes import REPORT, SVG, claim, ledger, manifest, reading, traces, unasked
 
-from normscope.pages.disputes import dispute_table, disputes
 from normscope.pages.frame import Frame, collect
 from normscope.pages.markdown import summary
 from normscope.pages.page import page

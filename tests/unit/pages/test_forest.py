@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from normscope.pages.forest import COLORS, OTHER, draw
+from normscope.pages.position import FAR
 from page_recipes import CASE, claim, ledger, reading
 
 from normscope.pages.drawing import Look
-from normscope.pages.forest import COLORS, OTHER, draw
-from normscope.pages.position import FAR
 
 LOOK = Look(width_mm=170, font_pt=8, level=0.95)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from normscope.pages.reach import draw
 from page_recipes import CASE, claim, ledger, reading
 
 from normscope.pages.drawing import Look
-from normscope.pages.reach import draw
 
 LOOK = Look(width_mm=170, font_pt=8, level=0.95)
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from normscope.pages.tally import totals
 from page_recipes import claim, ledger, opening, reading, shown, traces, unasked
 
 from normscope.formats import INTEGER
@@ -12,7 +13,6 @@ from normscope.pages.frame import collect
 from normscope.pages.section import Section
 from normscope.pages.statements import ledger_numbers, ledger_table, outcome, tally_table
 from normscope.pages.table import Number
-from normscope.pages.tally import totals
 
 FACT = {"p": None, "p_holm": None, "n_unit": "facts"}
 NEGATIVE = {"published_verdict": "fails"}

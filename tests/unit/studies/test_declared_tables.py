@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from normscope.studies.sources import marked_tests, sources
 from statements import CLAIMS, CONFIG
 
 from normscope.columns import SHARE, Column, Table, count, flag, key, text
 from normscope.errors import Explained
 from normscope.io.tables import as_declared, check, read_table, write_tables
 from normscope.studies.folder import FOLDER, declared_tables
-from normscope.studies.sources import marked_tests, sources
 
 TABLE = Table(
     "one trained model",

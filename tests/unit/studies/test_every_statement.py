@@ -12,14 +12,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from normscope.verdicts.claim import TESTS, Evidence
+from normscope.verdicts.contrast import find
+from normscope.verdicts.reading import Reading
 from scipy.optimize import brentq
 from statements import CLAIMS, CONFIG
 
-from normscope.verdicts.claim import TESTS, Evidence
 from normscope.verdicts.comparison import SEED, Contrast
-from normscope.verdicts.contrast import find
 from normscope.verdicts.expression import columns_in, holds, measure, span
-from normscope.verdicts.reading import Reading
 from normscope.verdicts.vocabulary import Vocabulary, agree
 
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}

@@ -7,6 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from normscope.studies.sources import marked_tests
+from normscope.verdicts.claim import TESTS, Evidence
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.judgement import find_all, judge
 from statements import CLAIMS, CONFIG, FILES, ROOT, flat
 
 from normscope.config import load
@@ -14,11 +18,7 @@ from normscope.errors import Explained
 from normscope.pages.figures import load as load_figures
 from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
-from normscope.studies.sources import marked_tests
 from normscope.studies.statements import load_checked
-from normscope.verdicts.claim import TESTS, Evidence
-from normscope.verdicts.entry import Claims
-from normscope.verdicts.judgement import find_all, judge
 
 FIGURES = load_figures(FOLDER, CONFIG.studies)
 ADDED: dict[str, Any] = {

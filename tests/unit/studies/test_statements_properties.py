@@ -14,18 +14,18 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from normscope.verdicts.check import problems
+from normscope.verdicts.claim import Evidence
+from normscope.verdicts.entry import Claims, Entry, Unasked, load
+from normscope.verdicts.judgement import find_all, judge
+from normscope.verdicts.reading import Reading
 from properties import examples
 from scipy import stats
 from statements import CLAIMS, CONFIG, flat
 
 from normscope.errors import Explained
 from normscope.statistics.summary import select
-from normscope.verdicts.check import problems
-from normscope.verdicts.claim import Evidence
 from normscope.verdicts.comparison import Contrast
-from normscope.verdicts.entry import Claims, Entry, Unasked, load
-from normscope.verdicts.judgement import find_all, judge
-from normscope.verdicts.reading import Reading
 from normscope.verdicts.vocabulary import Vocabulary
 
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
-
 from normscope.verdicts.case import Case
 from normscope.verdicts.claim import Claim, Finding
 from normscope.verdicts.entry import Claims, Document, Entry, completed
-from normscope.verdicts.frozen import Plan
 from normscope.verdicts.reading import Reading
+
+from normscope.verdicts.frozen import Plan
 
 RAW: dict[str, Any] = {
     "study": "made",

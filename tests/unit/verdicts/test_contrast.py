@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from ledger_recipes import reading
+from normscope.verdicts.claim import Evidence, Finding
+from normscope.verdicts.contrast import find
 from scipy import stats
 from statements import SELECTION
 
 from normscope.errors import Explained
-from normscope.verdicts.claim import Evidence, Finding
-from normscope.verdicts.contrast import find
 from normscope.verdicts.expression import columns_in, holds, measure, span
 from normscope.verdicts.vocabulary import Vocabulary
 

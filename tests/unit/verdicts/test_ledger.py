@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 import yaml
 from ledger_recipes import PAPER, RAW, entry, reading, text
+from normscope.verdicts.entry import Unasked, load
 from processes import ROOT
 
 from normscope.errors import Explained
 from normscope.studies.pretrained.measures import FIRST_STUDIES
 from normscope.studies.pretrained.published import h25_verdict
-from normscope.verdicts.entry import Unasked, load
 
 DATA = ROOT / "data"
 PUBLISHED = {k: e.published for k, e in load(sorted(DATA.glob("claims/*.yaml"))).entries.items()}

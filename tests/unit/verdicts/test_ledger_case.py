@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from normscope.verdicts.case import GREATEST, SMALLEST, Case, decide, too_few
+from normscope.verdicts.reading import Reading
 from scipy import stats
 
 from normscope.errors import Explained
-from normscope.verdicts.case import GREATEST, SMALLEST, Case, decide, too_few
-from normscope.verdicts.reading import Reading
 
 NAN = math.nan
 OPEN = "undecided: p is above 0.05"

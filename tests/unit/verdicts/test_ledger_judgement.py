@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_recipes import claim, read, reading, two_sided
-from scipy import stats
-from statsmodels.stats.multitest import multipletests
-
 from normscope.verdicts.case import Case, decide
 from normscope.verdicts.claim import Claim
 from normscope.verdicts.judgement import Judgement, judge
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 ALPHA = 0.05
 FACT, COUNTER = Case.known(True), Case.known(False)

@@ -4,14 +4,14 @@ import json
 
 import pytest
 from ledger_recipes import RAW, UNFROZEN, book, claim, document, entry, read, two_sided
-
-from normscope.io.files import write_json
 from normscope.verdicts.case import MIXTURE, Case
 from normscope.verdicts.claim import Claim, Finding
 from normscope.verdicts.entry import Claims
-from normscope.verdicts.frozen import Frozen, Plan
 from normscope.verdicts.judgement import judge
 from normscope.verdicts.record import ledger, record
+
+from normscope.io.files import write_json
+from normscope.verdicts.frozen import Frozen, Plan
 
 ALPHA = 0.05
 HOSTILE = 'a | b\nc <script> & "d" \\textbf{e} $x_1$ 100% [f](g) ~ # \u200bé'

@@ -5,15 +5,15 @@ from typing import Any
 import pandas as pd
 import pytest
 from ledger_recipes import RAW, UNFROZEN, document, entry
+from normscope.verdicts.claim import Evidence
+from normscope.verdicts.entry import Claims
+from normscope.verdicts.judgement import Judgement, find_all, judge
+from normscope.verdicts.record import NOT_ASKED, record
 from processes import ROOT
 
 from normscope.config import load
 from normscope.pilot import read_project
-from normscope.verdicts.claim import Evidence
-from normscope.verdicts.entry import Claims
 from normscope.verdicts.frozen import digest
-from normscope.verdicts.judgement import Judgement, find_all, judge
-from normscope.verdicts.record import NOT_ASKED, record
 from normscope.verdicts.vocabulary import Extent, Vocabulary
 
 SIZES = {

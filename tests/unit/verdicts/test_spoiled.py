@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 import yaml
+from normscope.verdicts.check import problems
+from normscope.verdicts.entry import load
 from statements import CONFIG
 
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
 from normscope.pages.figures import load as load_figures
 from normscope.studies.folder import FOLDER
-from normscope.verdicts.check import problems
-from normscope.verdicts.entry import load
 
 GIVEN = read_yaml(Path(__file__).with_name("spoiled.yaml"))
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}

@@ -1,11 +1,10 @@
 """The depth part of the configuration: what is probed at the start, and what is trained."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.io.texts import DATASET
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Init, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
@@ -26,12 +25,10 @@ from normscope.studies.study import (
     Settings,
     TransformerStudy,
     checked,
-    vocabulary,
 )
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
-from normscope.verdicts.vocabulary import Cell as Row
-from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
+from normscope.verdicts.vocabulary import Vocabulary
 
 
 class StartGrid(Grid):
@@ -195,52 +192,15 @@ class Depth(TransformerStudy):
         """The training jobs of a placement, after which the probing job is called."""
         return [n for s, names in self._kept().items() for n in names if s.placement == name]
 
-    def _extents(self) -> dict[str, list[tuple[Row, Extent]]]:
-        """The extents of the models of each table, with what a row says of them."""
-        started = [
-            ({"depth": depth, "state": "start"}, self._extent(depth, 0))
-            for depth in dict.fromkeys(shape.depth for shape in [*self._start(), *self._kept()])
-        ]
-        trained = dict.fromkeys(cell for cell, _ in self.models())
-
-        def of(cells: Iterable[Cell], *columns: str, **row: str) -> list[tuple[Row, Extent]]:
-            names = ("depth", *columns)
-            rows = dict.fromkeys(
-                (tuple(getattr(c, name) for name in names), c.warmup_steps + c.steps) for c in cells
-            )
-            return [
-                (dict(zip(names, values, strict=True)) | row, self._extent(values[0], steps))
-                for values, steps in rows
-            ]
-
-        models = [*started, *of(self._kept_cells(), state="trained")]
-        by_warm_up = of(trained, "warmup_steps")
-        return {
-            "rates": models,
-            "layers": models,
-            "losses": of(trained, "warmup_steps", "steps"),
-            "over_rates": by_warm_up,
-            "advantages": by_warm_up,
-            "warm_ups": of(trained),
-        }
-
-    def _extent(self, depth: int, steps: int) -> Extent:
-        return Extent(depth, self.sizes.n_embd, steps, DATASET)
-
     def vocabulary(self) -> Vocabulary:
-        stated = ("rates", "layers", "losses", "over_rates", "advantages", "warm_ups")
-        return vocabulary(
-            {name: self.TABLES[name] for name in stated},
-            values={
+        return Vocabulary(
+            {
                 "arm": ARMS,
                 "placement": get_args(Placement),
                 "init": get_args(Init),
                 "state": STATES,
                 "layer": tuple(LAYERS),
-            },
-            grids={"losses": planned(self.models(), Cell._fields)},
-            extents=self._extents(),
-            sized=("depth",),
+            }
         )
 
     def tabulation(self, settings: Settings) -> DepthTables:

@@ -5,12 +5,14 @@ from normscope.formats import SCIENTIFIC, decimals
 from normscope.nn.recipe import PLACEMENTS
 from normscope.studies.columns import (
     ARM,
+    AT_EDGE,
     CAPPED_LOSS,
     DEPTH,
     DIVERGED_AT,
     DIVERGENCES,
     FAILED,
     FAILURES,
+    LEARNED,
     LEARNING_RATE,
     MEASURE,
     PILOT,
@@ -89,6 +91,8 @@ RATES = {  # meaning of a measure of a model over its blocks, and its heading if
     ),
     "lost": ("singular values that are 0, per token: the least number", "lost a token"),
 }
+FACTORS = ("gradient_rate", "gradient_kept", "gradient_near", "stream_rate")
+FACTORS += ("stream_growth", "stream_step")
 ARITHMETIC = (
     "smallest",
     "from_identity",
@@ -135,6 +139,23 @@ TABLES = {
         (*SHAPE, *SCHEDULE, SEED, VAL_LOSS, DIVERGED_AT, CAPPED_LOSS, FAILED, UNIGRAM, *PILOT),
         "normscope.train.session.train",
     ),
+    "chosen": Table(
+        "one trained model at the schedule that was chosen for its network",
+        (
+            *SHAPE,
+            *SCHEDULE,
+            SEED,
+            VAL_LOSS,
+            DIVERGED_AT,
+            CAPPED_LOSS,
+            FAILED,
+            UNIGRAM,
+            *PILOT,
+            AT_EDGE,
+        ),
+        "normscope.statistics.tuning.chosen",
+        learned=LEARNED,
+    ),
     "by_block": Table(
         "one measure of a block, over models",
         (*SHAPE, STATE, BLOCK, MEASURE, *mean()),
@@ -144,7 +165,10 @@ TABLES = {
         "one model",
         (
             *MODEL,
-            *(Column(name, meaning, title=title) for name, (meaning, title) in RATES.items()),
+            *(
+                Column(name, meaning, title=title, unit="times" if name in FACTORS else "")
+                for name, (meaning, title) in RATES.items()
+            ),
         ),
         f"{HERE}.rates",
     ),
@@ -153,7 +177,7 @@ TABLES = {
         (
             *MODEL,
             key("layer", "block, sublayer or matrix", label="a {}"),
-            Column("factor", "factor of the gradient per layer towards the input"),
+            Column("factor", "factor of the gradient per layer towards the input", unit="times"),
         ),
         f"{HERE}.by_layer",
     ),

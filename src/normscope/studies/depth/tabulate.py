@@ -18,6 +18,7 @@ from normscope.studies.stage import TableInputs
 
 MODEL = TABLES["rates"].keys
 SHAPE = MODEL[:-2]  # all but state and seed
+SCHEDULE = ["learning_rate", "warmup_steps"]
 
 
 def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -34,6 +35,7 @@ def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame
     return {
         "blocks": blocks,
         "losses": losses,
+        "chosen": chosen(losses, SHAPE, by="capped_loss", setting=SCHEDULE),
         "by_block": by_block(blocks, recipe.level),
         "rates": of_models,
         "layers": by_layer(of_models),

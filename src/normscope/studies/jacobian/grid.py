@@ -1,6 +1,5 @@
 """The Jacobian's part of the configuration: which models it trains, and which it probes."""
 
-import math
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
@@ -23,15 +22,14 @@ from normscope.schema import (
 )
 from normscope.studies.jacobian import tables
 from normscope.studies.jacobian.recipe import (
-    VARIED,
     Cell,
     JacobianProbe,
     JacobianTables,
 )
-from normscope.studies.study import Grid, Settings, TransformerStudy, checked, vocabulary
+from normscope.studies.study import Grid, Settings, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
-from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
+from normscope.verdicts.vocabulary import Vocabulary
 
 ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set
@@ -219,37 +217,16 @@ class Jacobian(TransformerStudy):
         whatever the configuration calls them.
         """
         protocols = {"published": self.published, "corrected": self.corrected}
-        literals = {
-            "attention": Attention,
-            "feedback": Feedback,
-            "norm_backward": NormBackward,
-            "surrogates_in": SurrogatesIn,
+        values = {
+            "attention": get_args(Attention),
+            "feedback": get_args(Feedback),
+            "norm_backward": get_args(NormBackward),
+            "surrogates_in": get_args(SurrogatesIn),
+            "protocol": self.protocols,
+            "arm": ARMS,
+            "place": ("block", "final", "all"),
+            "variant": ("published", "corrected"),
+            "signal": ("own", "backprop"),
         }
-        # the cosines of a dose are not known, nor those of a model that was not measured
-        unsure = dict.fromkeys(tables.COSINES, math.nan)
-        paid = planned((m for m in self.models() if m[0].norm_backward != "exact"), VARIED)
-        sizes = [
-            (
-                {"protocol": name},
-                Extent(p.model.n_layer, p.model.n_embd, p.training.steps, p.text),
-            )
-            for name, p in self.protocols.items()
-        ]
-        stated = ("surrogates", "slopes", "by_place")
-        return vocabulary(
-            {name: self.TABLES[name] for name in stated},
-            values={column: get_args(literal) for column, literal in literals.items()}
-            | {"protocol": self.protocols, "arm": ARMS, "place": ("block", "final", "all")}
-            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
-            names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
-            extents=dict.fromkeys(stated, sizes),
-            sized=("protocol",),
-            grids={"surrogates": [{**row, **unsure} for row in paid]},
-            labels={
-                "sigma_penalty": {
-                    penalty: f"sigma held by {penalty:g}" if penalty else ""
-                    for grid in self.runs
-                    for penalty in grid.sigma_penalties
-                },
-            },
-        )
+        named = {name: [{"protocol": of}] for name, of in protocols.items()}
+        return Vocabulary(values, {"protocol": named})

@@ -176,6 +176,7 @@ TABLES = {
             *many(COSINES, range=COSINE, format=decimals()),
         ),
         f"{HERE}.surrogates",
+        learned=shared.LEARNED,
     ),
     "costs": Table(
         "one surrogate in a setting",

@@ -4,7 +4,6 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.io.texts import DATASET
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Placement
 from normscope.schema import Distinct, PositiveInt, Some, Strict
@@ -12,8 +11,8 @@ from normscope.studies.cells import Cell
 from normscope.studies.literature import tables
 from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings, checked, vocabulary
-from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
+from normscope.studies.study import Settings, checked
+from normscope.verdicts.vocabulary import Vocabulary
 
 OF_MODELS = ("models", "blocks", "norms")  # what a probing job of trained models measures
 OF_STARTS = ("networks", "towers")  # and that of untrained networks
@@ -121,33 +120,8 @@ class Literature(ProtocolStudy):
         return [f"literature/{path}" for path in (*files, *models)]
 
     def vocabulary(self) -> Vocabulary:
-        of_models = ("runs", "chosen", "differences", "sweeps", "blocks", "norms")
-        grid = self.untrained
-        starts = [
-            ({"depth": depth}, Extent(depth, grid.n_embd, 0, DATASET)) for depth in grid.depths
-        ]
-        towers = [({}, Extent(grid.tower, grid.n_embd, 0, DATASET))]
-        return vocabulary(
-            self.TABLES,
-            values={
-                "protocol": self.every_protocol,
-                "arm": ARMS,
-                "placement": get_args(Placement),
-            },
-            extents={
-                **dict.fromkeys(of_models, self.extents()),
-                "networks": starts,
-                "slopes": [({}, Extent(max(grid.depths), grid.n_embd, 0, DATASET))],
-                "towers": towers,
-            },
-            sized=("protocol", "depth"),
-            grids={
-                "runs": planned(self.models(), Cell._fields),
-                **dict.fromkeys(
-                    ("chosen", "differences"), planned(self.models(), Cell._fields[:-1])
-                ),
-            },
-        )
+        values = {"protocol": self.every_protocol, "arm": ARMS, "placement": get_args(Placement)}
+        return Vocabulary(values)
 
     def tabulation(self, settings: Settings) -> LiteratureTables:
         return LiteratureTables(

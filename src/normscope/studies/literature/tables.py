@@ -66,11 +66,17 @@ MEASURES = (
             "stream's mean square, over the absolute value of its mean",
             "later_growth_imbalance": "the same over blocks from the second on; known where there "
             "are three blocks or more",
+        },
+        source=f"{PROBE}.of_blocks",
+    ),
+    *many(
+        {
             "first_gradient_ratio": "norm of the gradient by the parameters of the first block, "
             "over that of the last one",
             "second_gradient_ratio": "the same of the second block; known where there are three "
             "blocks or more",
         },
+        unit="times",
         source=f"{PROBE}.of_blocks",
     ),
     Column(
@@ -173,6 +179,8 @@ TABLES = {
                     "above_placement": "capped loss minus that in the baseline's placement",
                     "above_both": "above_placement minus that of the baseline's arm: how far the "
                     "effects of arm and placement do not add up",
+                    "derivatives_lead": "what the derivatives of mean and variance improve, less "
+                    "what forward normalization does; known of models trained without them",
                 },
                 unit="nats",
                 format=SIGNED,

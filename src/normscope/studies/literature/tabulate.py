@@ -16,6 +16,7 @@ from normscope.studies.stage import TableInputs
 CELL = TABLES["cells"].keys
 MODEL = TABLES["runs"].keys
 LATE = 100  # the step from which late growth is measured
+DETACHED, EXACT = "detached", "small"  # protocols that differ in the backward pass of the norms
 
 
 def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -129,8 +130,28 @@ def differences(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str
             above_arm=of_arm,
             above_placement=of_placement,
             above_both=of_placement - (loss["arm"] - loss["both"]),
+            derivatives_lead=_derivatives_lead(picked),
         )
     )
+
+
+def _derivatives_lead(picked: pd.DataFrame) -> list[float]:
+    """What a norm's derivatives improve, less what its forward pass does, of each detached model.
+
+    A norm whose backward pass leaves out the derivatives of mean and variance normalizes forward
+    alone. The derivatives improve its loss to that of the norm, and forward normalization improved
+    the loss without a norm to its own.
+    """
+    losses = picked.set_index(["protocol", "arm", "placement", "seed"])["capped_loss"].to_dict()
+    nan = math.nan
+    return [
+        2 * row["capped_loss"]
+        - losses.get((EXACT, row["arm"], row["placement"], row["seed"]), nan)
+        - losses.get((EXACT, "none", "none", row["seed"]), nan)
+        if row["protocol"] == DETACHED
+        else nan
+        for row in picked.to_dict("records")
+    ]
 
 
 def means(picked: pd.DataFrame, level: float) -> pd.DataFrame:

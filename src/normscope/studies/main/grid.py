@@ -1,8 +1,6 @@
 """The main study's part of the configuration: one Transformer per cell and seed."""
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -13,9 +11,9 @@ from normscope.studies.cells import Cell
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import MainTables, StreamProbe
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings, vocabulary
+from normscope.studies.study import Settings
 from normscope.train.recipe import Training
-from normscope.verdicts.vocabulary import Vocabulary, planned
+from normscope.verdicts.vocabulary import Vocabulary
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
 
@@ -107,26 +105,13 @@ class Main(ProtocolStudy):
         return [sizes for sizes in alike.values() if len(sizes) > 1]
 
     def vocabulary(self) -> Vocabulary:
-        unmeasured = {column.name: math.nan for column in (*tables.GAINS, *tables.PROBED)}
-
-        def grid(columns: Sequence[str]) -> list[Mapping[str, Any]]:
-            rows = planned(self.models(), columns)
-            return [
-                r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows
-            ]
-
-        stated = ("runs", "chosen", "batches")
-        return vocabulary(
-            {name: self.TABLES[name] for name in stated},
-            values={
+        return Vocabulary(
+            {
                 "protocol": self.every_protocol,
                 "arm": ARMS,
                 "placement": get_args(Placement),
                 "text": dict.fromkeys(p.text for p in self.every_protocol.values()),
-            },
-            extents=dict.fromkeys(stated, self.extents()),
-            sized=("protocol", "text"),
-            grids={"runs": grid(Cell._fields), "chosen": grid(Cell._fields[:-1])},
+            }
         )
 
     def probes(self) -> dict[str, StreamProbe]:

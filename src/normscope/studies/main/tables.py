@@ -11,6 +11,7 @@ from normscope.studies.columns import (
     DIVERGENCES,
     FAILED,
     FAILURES,
+    LEARNED,
     LEARNING_RATE,
     NATS,
     PARAMETERS,
@@ -120,6 +121,7 @@ TABLES = {
             ),
         ),
         f"{HERE}.batches",
+        learned=LEARNED,
     ),
     "curves": Table(
         "one step of a trained model",

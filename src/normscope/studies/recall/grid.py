@@ -10,8 +10,8 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import Grid, Settings, Size, TrainedStudy, vocabulary
-from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
+from normscope.studies.study import Grid, Settings, Size, TrainedStudy
+from normscope.verdicts.vocabulary import Vocabulary
 
 TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
 
@@ -127,23 +127,12 @@ class Recall(TrainedStudy):
         ``protocol: published`` are the notebook's runs, ``corrected`` the task and rate of the
         corrected figures, whatever the arm.
         """
-        sizes = [
-            ({"task": name}, Extent(1, task.n_embd, task.steps, f"synthetic {task.kind}"))
-            for name, task in self.tasks.items()
-        ]
-        return vocabulary(
-            {"runs": self.TABLES["runs"]},
-            values={"task": self.tasks, "arm": ARMS, **tables.LEVELS},
-            names={
-                "protocol": {
-                    "published": [cell._asdict() for cell in self.published_cells()],
-                    "corrected": [self.corrected.where()],
-                },
-            },
-            extents={"runs": sizes},
-            sized=("task",),
-            grids={"runs": planned(self.models(), Cell._fields)},
-        )
+        named = {
+            "published": [cell._asdict() for cell in self.published_cells()],
+            "corrected": [self.corrected.where()],
+        }
+        values = {"task": self.tasks, "arm": ARMS, **tables.LEVELS}
+        return Vocabulary(values, {"protocol": named})
 
     def stack_of(self, cell: Cell, seeds: list[int]) -> RecallStack:
         return RecallStack(

@@ -78,11 +78,20 @@ FACTORS = (
 METRICS = (*MODEL, shared.DIVERGED_AT, shared.PARAMETERS, *PROBED, *REPRESENTATIONS)
 MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, *HEIGHTS)]
 
+LEARNED = "accuracy >= 0.9"  # of a model that learned its task
+
 TABLES = {
     "runs": Table(
         "one trained model",
         (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT),
         f"{PROBE}.probe",
+        learned=LEARNED,
+    ),
+    "chosen": Table(
+        "one trained model at the learning rate that was chosen for it",
+        (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT, shared.AT_EDGE),
+        "normscope.statistics.tuning.chosen",
+        learned=LEARNED,
     ),
     "cells": Table(
         "one measure of an arm at a learning rate",

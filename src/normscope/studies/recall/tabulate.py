@@ -41,8 +41,10 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
     if factors.empty:
         reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))
         print(f"no factor effects: {reason}", file=sys.stderr)
+    with_levels = with_factors(runs)
     return {
-        "runs": with_factors(runs),
+        "runs": with_levels,
+        "chosen": chosen(with_levels, ["task", "arm"], by="loss"),
         "cells": by_cell(runs, recipe.level),
         "best": best_rates(runs),
         "curves": collect(inputs.models, "curves.csv", keys)[TABLES["curves"].names],

@@ -5,11 +5,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from normscope.schema import PositiveInt, Strict
-from normscope.studies.study import Settings, Study, vocabulary
+from normscope.studies.study import Settings, Study
 from normscope.studies.textbook import tables
-from normscope.verdicts.vocabulary import Vocabulary
-
-VECTORS = ("value", "normalized", "outlier", "outlier_normalized")  # rows of wild_summary.csv
 
 
 class TextbookTables(Strict):
@@ -28,10 +25,6 @@ class Textbook(Study):
     MODELS_OF: ClassVar = "main"
 
     windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
-
-    def vocabulary(self) -> Vocabulary:
-        stated = ("scratch", "affine", "batches", "wild_summary", "undo")
-        return vocabulary({name: self.TABLES[name] for name in stated}, values={"vector": VECTORS})
 
     def tabulated(self, settings: Settings) -> list[str]:
         files = ("config.json", "models.safetensors")

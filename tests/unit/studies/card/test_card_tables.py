@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from normscope.verdicts.entry import load
 from pydantic import ValidationError
 
 from normscope.columns import Table
@@ -31,7 +32,6 @@ from normscope.studies.card.lines import (
 from normscope.studies.card.recipe import CardTables
 from normscope.studies.card.statements import statements
 from normscope.studies.card.tables import TABLES
-from normscope.verdicts.entry import load
 
 ROOT = Path(__file__).parents[4]
 SEEDS = range(11, 19)

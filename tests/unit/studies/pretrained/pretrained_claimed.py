@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 import readings
 import statements
+from normscope.verdicts.claim import Evidence, Finding
+from normscope.verdicts.judgement import Judgement
 from processes import ROOT
 
 from normscope.statistics.inference import proportion
 from normscope.studies.pretrained.measures import METRICS, POSITIONS, VALIDATION
 from normscope.studies.pretrained.tables import TABLES
-from normscope.verdicts.claim import Evidence, Finding
-from normscope.verdicts.judgement import Judgement
 
 REFERENCES = pd.read_csv(ROOT / "data" / "reference_gains.csv")
 # the readings of published numbers and pretrained models; contrasts test the others

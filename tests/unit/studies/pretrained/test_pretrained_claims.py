@@ -10,6 +10,8 @@ import pytest
 import statements
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from normscope.studies.pretrained.claims import family_case, gain_case, prediction_case
+from normscope.verdicts.claim import TESTS
 from pretrained_claimed import (
     KEYS,
     REFERENCES,
@@ -31,10 +33,8 @@ from scipy import stats
 from normscope.errors import Explained
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.claims import family_case, gain_case, prediction_case
 from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.statistics import by_model, by_norm, published_observations
-from normscope.verdicts.claim import TESTS
 
 NAN = math.nan
 ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "status": "REJECTED"}

@@ -2,10 +2,10 @@
 
 import pandas as pd
 import pytest
+from normscope.studies.textbook.claims import COUNTS
 from readings import finding
 
 from normscope.studies.textbook import tutorial
-from normscope.studies.textbook.claims import COUNTS
 from normscope.studies.textbook.tables import TABLES
 
 

@@ -1,0 +1,243 @@
+"""The verdict of a statement, and all verdicts of a run: the content of claims.json.
+
+The verdict is that of the main comparison, and *mixed* if another decided comparison contradicts
+it. A question is answered yes, no, mixed or undecided, and is not counted.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from normscope.columns import Column, Table
+from normscope.errors import Explained
+from normscope.formats import Format
+from normscope.io.files import write_text
+from normscope.schema import Strict
+from normscope.verdicts.comparison import Comparison
+from normscope.verdicts.document import HEAD, MAIN, Claims, Statement
+from normscope.verdicts.expression import columns_in
+from normscope.verdicts.frozen import Plan
+from normscope.verdicts.sample import NO_DATA, is_log, sample
+from normscope.verdicts.test import Result, result
+from normscope.verdicts.vocabulary import Vocabulary
+
+Word = Literal["as claimed", "opposite", "mixed", "undecided", "not testable here", "yes", "no"]
+WORDS: tuple[Word, ...] = ("as claimed", "opposite", "mixed", "undecided", "not testable here")
+ANSWERS: Mapping[Word, Word] = {"as claimed": "yes", "opposite": "no"}
+POST_HOC, SMALLER = "post hoc", "smaller than theirs"
+
+
+class Quantity(Strict):
+    """What a comparison measures, for a reader.
+
+    Args:
+        meaning: The measure, as its table declares it.
+        unit: ``nats``, or ``times`` for a factor; empty without one.
+        style, digits, log: How it is printed (``formats.Format``).
+    """
+
+    meaning: str
+    unit: str = ""
+    style: str = "significant"
+    digits: int = 3
+    log: bool = False
+
+    @property
+    def format(self) -> Format:
+        """How it is printed."""
+        return Format(self.style, self.digits, log=self.log)  # pyright: ignore[reportArgumentType]
+
+
+class Verdict(Strict):
+    """What became of a statement in a run.
+
+    Args:
+        key, document: Its key, and the name of its document's file.
+        statement: The statement.
+        results: The result of every comparison by its name; that of the main one is ``""``.
+        quantities: What each of them measures.
+        why_post_hoc: Why its test was not planned before its data existed; empty if it was.
+        digest: The digest of its test.
+    """
+
+    key: str
+    document: str
+    statement: Statement
+    results: dict[str, Result] = Field(default={})
+    quantities: dict[str, Quantity] = Field(default={})
+    why_post_hoc: str = ""
+    digest: str = ""
+
+    @property
+    def main(self) -> Result:
+        """The result of the main comparison; an undecided one without a comparison."""
+        return self.results.get(MAIN, Result(reason=NO_DATA))
+
+    @property
+    def contradicted_by(self) -> list[str]:
+        """The names of the comparisons that are decided, and not as the main one is."""
+        if self.main.outcome == "undecided":
+            return []
+        decided = {name: r for name, r in self.results.items() if r.outcome != "undecided"}
+        return [name for name, r in decided.items() if r.outcome != self.main.outcome]
+
+    @property
+    def word(self) -> Word:
+        """The verdict in a word."""
+        if not self.statement.comparisons:
+            return "not testable here"
+        word: Word = "mixed" if self.contradicted_by else self.main.outcome
+        return ANSWERS.get(word, word) if self.statement.is_question else word
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is neither undecided nor untestable."""
+        return self.word not in ("undecided", "not testable here")
+
+    @property
+    def has_data(self) -> bool:
+        """Whether this run measured anything that it is about."""
+        return any(one.n for one in self.results.values())
+
+    @property
+    def marks(self) -> list[str]:
+        """What limits it: a test that was not planned, models that are smaller than theirs."""
+        is_post_hoc = bool(self.why_post_hoc) and self.has_data and not self.main.is_fact
+        return [POST_HOC] * is_post_hoc + [SMALLER] * bool(self.statement.ours)
+
+
+class Head(Strict):
+    """What a document is: its title, author and link, and with what its quotes were compared."""
+
+    title: str
+    by: str | None = None
+    link: str | None = None
+    checked: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name on pages."""
+        return self.by or self.title
+
+
+class Verdicts(Strict):
+    """All verdicts of a run: the content of claims.json.
+
+    Args:
+        level: The confidence level of intervals.
+        settings: The digest of the run's configuration.
+        frozen: The commit whose tests and settings were frozen before the run.
+        documents: By the names of their files.
+        disputes: Pairs of keys of statements that cannot both hold.
+        verdicts: In the order of the documents.
+    """
+
+    level: float
+    settings: str = ""
+    frozen: str | None = None
+    documents: dict[str, Head]
+    disputes: list[tuple[str, str]] = Field(default=[])
+    verdicts: list[Verdict] = Field(description="in the order of the documents")
+
+    @property
+    def by_key(self) -> dict[str, Verdict]:
+        """Every verdict by the statement's key."""
+        return {one.key: one for one in self.verdicts}
+
+    def write(self, path: Path) -> None:
+        """Write claims.json; what has its default is left out."""
+        write_text(path, self.model_dump_json(indent=1, exclude_defaults=True) + "\n")
+
+    @property
+    def counted(self) -> list[Verdict]:
+        """The verdicts on what somebody asserts."""
+        return [one for one in self.verdicts if not one.statement.is_question]
+
+
+def read(path: Path) -> Verdicts:
+    """The verdicts in a file, equal to those that were written."""
+    return Verdicts.model_validate_json(path.read_text())
+
+
+def judge(
+    claims: Claims,
+    tables: Mapping[str, Mapping[str, Any]],
+    declared: Mapping[str, Mapping[str, Table]],
+    vocabularies: Mapping[str, Vocabulary],
+    *,
+    level: float,
+    plan: Plan,
+) -> Verdicts:
+    """Test every comparison of every statement.
+
+    Args:
+        claims: The statements.
+        tables: The tables of every study, by name; one that is missing gives no data.
+        declared: Their declarations, likewise.
+        vocabularies: The values that every study knows.
+        level: The confidence level of intervals.
+        plan: What was registered before the data existed.
+
+    Raises:
+        Explained: A comparison does not tell its models apart; with the statement's key.
+    """
+    verdicts = []
+    for document, key, statement in claims:
+        results, quantities = {}, {}
+        for name, comparison in statement.comparisons.items():
+            study, _, table = comparison.measured.table.partition(".")
+            columns = declared[study][table]
+            measured = [columns[c] for c in columns_in(comparison.measured.of)]
+            quantities[name] = _quantity(comparison, columns, measured)
+            if table not in tables[study]:
+                results[name] = Result(reason=NO_DATA)
+                continue
+            try:
+                given = sample(comparison, tables[study][table], columns, vocabularies[study])
+            except Explained as e:
+                raise Explained(f"{key}{f'.also.{name}' if name else ''}: {e}") from None
+            is_count = all(column.role == "count" for column in measured)
+            results[name] = result(comparison, given, is_count=is_count, level=level)
+        verdicts.append(
+            Verdict(
+                key=key,
+                document=document,
+                statement=statement,
+                results=results,
+                quantities=quantities,
+                why_post_hoc=plan.why_post_hoc(key),
+                digest=plan.digests[key],
+            )
+        )
+    heads = {
+        name: Head(**document.model_dump(include=set(HEAD)))
+        for name, document in claims.documents.items()
+    }
+    return Verdicts(
+        level=level,
+        settings=plan.settings,
+        frozen=plan.frozen.commit if plan.frozen else None,
+        documents=heads,
+        disputes=list(claims.disputes),
+        verdicts=verdicts,
+    )
+
+
+def _quantity(comparison: Comparison, table: Table, measured: Sequence[Column]) -> Quantity:
+    """A measure as its table declares it; arithmetic of columns stands for itself."""
+    of = comparison.measured.of
+    if of not in table.by_name or is_log(comparison, table):
+        unit = "times" if is_log(comparison, table) else measured[0].unit * (len(measured) == 1)
+        meaning = table[of].meaning if of in table.by_name else of
+        return Quantity(meaning=meaning, unit=unit)
+    column = table[of]
+    form = column.format
+    return Quantity(
+        meaning=column.meaning,
+        unit=column.unit,
+        style=form.style,
+        digits=form.digits,
+        log=form.log,
+    )
