@@ -18,7 +18,6 @@ from normscope.schema import Strict
 from normscope.verdicts.expression import check_measure
 
 Value = str | bool | int | float
-Cells = dict[Key, Value | Annotated[list[Value], Field(min_length=1)] | None]
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 MEASURE = re.compile(r"(?P<median>median )?(?P<table>[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*)\.(?P<of>.+)")
 EXPECT = re.compile(
@@ -122,6 +121,16 @@ def sides(text: str) -> tuple[tuple[str, ...], str]:
     if not first or not second or " - " in second or " / " in second:
         raise ValueError(f"{text!r} is no comparison: give a, a - b or a / b")
     return (first, second), operator
+
+
+def _is_value(given: Any) -> Any:
+    listed = given if isinstance(given, list) else [given]
+    if not listed or not all(isinstance(value, Value) for value in listed):
+        raise ValueError(f"{given!r}: give a value of the column, or a list of values")
+    return given
+
+
+Cells = dict[Key, Annotated[Any, AfterValidator(_is_value)]]
 
 
 def _valid(parse: Any) -> AfterValidator:

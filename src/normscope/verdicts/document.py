@@ -77,7 +77,7 @@ class Statement(Strict):
             if isinstance(overlay, dict) and (extra := [k for k in overlay if k not in TESTED]):
                 raise ValueError(f"also.{name}.{extra[0]}: unknown key; known: {', '.join(TESTED)}")
             found[str(name)] = laid_over(main, overlay)
-        return {**raw, "comparisons": {name: _without_nulls(one) for name, one in found.items()}}
+        return {**raw, "comparisons": {name: _comparison(name, one) for name, one in found.items()}}
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -105,12 +105,19 @@ class Statement(Strict):
         return self.comparisons[MAIN].measured.study if self.comparisons else ""
 
 
-def _without_nulls(comparison: dict[str, Any]) -> dict[str, Any]:
-    """A comparison without the columns that an overlay takes away."""
-    models = comparison.get("models")
-    if not isinstance(models, dict):
-        return comparison
-    return comparison | {"models": {k: v for k, v in models.items() if v is not None}}
+def _comparison(name: str, raw: dict[str, Any]) -> Comparison:
+    """A comparison, without the columns that an overlay takes away.
+
+    Raises:
+        ValueError: It is wrong; with its keys.
+    """
+    if isinstance(models := raw.get("models"), dict):
+        raw = raw | {"models": {k: v for k, v in models.items() if v is not None}}
+    try:
+        return Comparison.model_validate(raw)
+    except ValidationError as e:
+        place = f"also.{name}." if name else ""
+        raise ValueError(place + explain(e.errors(), Comparison.model_json_schema)[0]) from None
 
 
 class Document(Strict):
@@ -197,7 +204,7 @@ def load(paths: Iterable[Path], disputes: Path | None = None) -> Claims:
             documents[path.stem] = Document.model_validate({**head, "statements": rest})
         except ValidationError as e:
             lines = explain(e.errors(), Document.model_json_schema)
-            problems += [f"{path}: {_place(line)}" for line in lines]
+            problems += [f"{path}: {line.replace('statements.', '')}" for line in lines]
     claims = Claims(documents)
     first: dict[str, str] = {}
     for name, key, _ in claims:
@@ -206,11 +213,6 @@ def load(paths: Iterable[Path], disputes: Path | None = None) -> Claims:
     if problems:
         raise Explained("\n".join(problems))
     return Claims(documents, tuple(_disputes(disputes, claims)) if disputes else ())
-
-
-def _place(line: str) -> str:
-    """A line without the keys that are not in the file."""
-    return line.replace("statements.", "").replace("comparisons.", "")
 
 
 def _disputes(path: Path, claims: Claims) -> Iterator[tuple[str, str]]:

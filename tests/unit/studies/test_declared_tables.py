@@ -7,13 +7,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from normscope.studies.sources import marked_tests, sources
-from statements import CLAIMS, CONFIG
 
 from normscope.columns import SHARE, Column, Table, count, flag, key, text
 from normscope.errors import Explained
 from normscope.io.tables import as_declared, check, read_table, write_tables
-from normscope.studies.folder import FOLDER, declared_tables
+from normscope.studies.folder import declared_tables
 
 TABLE = Table(
     "one trained model",
@@ -82,18 +80,3 @@ def test_a_study_declares_each_column_once_with_a_meaning_and_a_function_that_ex
             assert column.meaning[-1] != "."
             module, _, function = table.source_of(column.name).rpartition(".")
             assert callable(getattr(import_module(module), function)), column.name
-
-
-def test_every_statement_names_its_tables_and_the_code_that_computes_them():
-    found = sources(CLAIMS, CONFIG.studies)
-    assert found.keys() == CLAIMS.entries.keys()
-    functions = marked_tests()
-    for name, entry in CLAIMS.entries.items():
-        assert found[name]["tables"]
-        if (contrast := entry.first.contrast) is not None:
-            assert found[name]["tables"][0] == contrast.table
-            assert found[name]["code"]
-        else:
-            assert functions[name].function in found[name]["code"]
-    for name, test in functions.items():
-        assert f'@claim("{name}")' in (FOLDER / test.study / "claims.py").read_text()

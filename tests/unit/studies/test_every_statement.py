@@ -1,144 +1,115 @@
-"""Every statement with a contrast can hold and can fail: tables that are made from its own words.
+"""Every comparison can come out as claimed and the opposite, on tables made from its own words.
 
-The models are those that config/paper.yaml plans, with twelve seeds; the measure is put beyond the
-reading's bound on one side, and then on the other. It catches a contrast whose sides are empty or
-the same, a bound that no value can reach, and a need that cannot be met.
+The measure is put beyond what is expected on one side, and then on the other, for 24 seeds of the
+models that each side names. It catches sides that are empty or the same, an expectation that no
+value meets or misses, and a measure without the columns that it needs.
 """
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 import pytest
-from normscope.verdicts.claim import TESTS, Evidence
-from normscope.verdicts.contrast import find
-from normscope.verdicts.reading import Reading
 from scipy.optimize import brentq
 from statements import CLAIMS, CONFIG
 
-from normscope.verdicts.comparison import SEED, Contrast
-from normscope.verdicts.expression import columns_in, holds, measure, span
-from normscope.verdicts.vocabulary import Vocabulary, agree
+from normscope.columns import Table
+from normscope.verdicts import expression
+from normscope.verdicts.comparison import Comparison, sides
+from normscope.verdicts.sample import is_log, sample
+from normscope.verdicts.test import result
 
-VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
-READINGS = {
-    f"{key}.{name}": reading
-    for _, key, entry in CLAIMS
-    for name, reading in entry.readings.items()
-    if key not in TESTS and reading.contrast is not None and reading.test != "fact"
+COMPARISONS = {
+    f"{key}{f'.{name}' if name else ''}": comparison
+    for _, key, statement in CLAIMS
+    for name, comparison in statement.comparisons.items()
 }
-SEEDS = range(1, 13)
-FAR, SPREAD = 0.5, 0.02  # beyond a margin and between seeds, as shares of it
-VALUES = [0.0, *(sign * 10.0**e for e in range(-4, 5) for sign in (1, -1))]
+SEEDS = range(24)
+TRIED = [-100.0, -10.0, -1.0, -0.1, -0.01, 0.0, 0.01, 0.1, 0.5, 0.9, 1.0, 1.5, 3.0, 10.0, 100.0]
+# a share or a square is never below 0
+ONE_SIDED = {"scaling_keeps_keys_selectable"}
 
 
-def rows_of(c: Contrast, cells: Mapping[str, Any], vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """A planned model of each cell and setting, or any if none is planned, with all seeds."""
-    apart = [*c.distinguished_by, *(c.best.columns if c.best else [])]
-    some = {column: next(iter(vocabulary.values.get(column, [100]))) for column in apart}
-    planned: dict[tuple, dict[str, Any]] = {}
-    for i, cell in enumerate(vocabulary.cells(cells)):
-        grid = vocabulary.grids.get(c.table.partition(".")[2], ())
-        for row in [row for row in grid if agree(row, cell)] or [some]:
-            planned.setdefault((i, *(row.get(column) for column in apart)), {**row, **cell})
-    return [row | {SEED: seed} for row in planned.values() for seed in SEEDS]
+def inverse(of: str, table: Table, target: float) -> dict[str, float]:
+    """Values of the columns of a measure at which it has a value, within their ranges."""
+    columns = expression.columns_in(of)
+    for column, base in itertools.product(columns, (0.5, 1.0)):
+        low, high = table[column].range or (-math.inf, math.inf)
+        row = dict.fromkeys(columns, base)
+
+        def off(value: float, row: dict = row, column: str = column) -> float:
+            frame = pd.DataFrame([row | {column: value}])
+            return float(expression.values(of, frame).iloc[0]) - target
+
+        tried = sorted({min(max(value, low), high) for value in TRIED} - {math.inf, -math.inf})
+        for a, b in itertools.pairwise(tried):
+            if math.isfinite(off(a) + off(b)) and off(a) * off(b) <= 0:
+                return row | {column: brentq(off, a, b) if off(a) * off(b) < 0 else a}
+    raise AssertionError(f"{of} is never {target}")
 
 
-def sides(c: Contrast) -> Iterator[Mapping[str, Any]]:
-    """The cells of the first side, then those of the second, and then those of needs."""
-    yield c.cells
-    yield from [] if c.other is None else [c.cells | c.other]
-    for need in c.needs:
-        if isinstance(need.where, dict):
-            yield c.cells | need.where
+def targets(comparison: Comparison, table: Table, *, claimed: bool) -> tuple[float, float]:
+    """The least and the greatest value of the quantity, within what is expected or beyond it."""
+    log = is_log(comparison, table)
+    low, high = comparison.expected.bounds(is_ratio=log)
+    if log:
+        far = (high * 2, high * 3) if math.isfinite(high) else (low / 3, low / 2)
+        if not claimed:
+            return far
+        if math.isfinite(low) and math.isfinite(high):
+            middle = math.sqrt(low * high)
+            return middle / (high / low) ** 0.02, middle * (high / low) ** 0.02
+        return (high / 3, high / 2) if math.isfinite(high) else (low * 2, low * 3)
+    if math.isfinite(low) and math.isfinite(high):
+        middle, width = (low + high) / 2, (high - low) / 50
+        return (middle - width, middle + width) if claimed else (high + width, high + 2 * width)
+    end, sign = (high, -1) if math.isfinite(high) else (low, 1)
+    step = 0.1 * (abs(end) or 0.2) * sign * (1 if claimed else -1)
+    near, far = end + step / 2, end + step
+    return min(near, far), max(near, far)
 
 
-def solved(text: str, target: float, vocabulary: Vocabulary, known: dict[str, float]) -> dict:
-    """Values of the columns of a measure at which it is the target."""
-    columns = [name for name in columns_in(text) if name not in known]
-    for column in columns:
-        low, high = vocabulary.ranges.get(column, (-math.inf, math.inf))
-        tried = sorted({min(max(v, low), high) for v in (*VALUES, low, high) if math.isfinite(v)})
-        base = dict.fromkeys(columns, 0.5) | known
-
-        def off(value: float, column: str = column, base: dict[str, float] = base) -> float:
-            row = pd.DataFrame([base | {column: value}])
-            return float(measure(text, row).iloc[0]) - target
-
-        at = [(value, off(value)) for value in tried]
-        for (a, one), (b, other) in itertools.pairwise(at):
-            if one * other <= 0 and math.isfinite(one + other):
-                return base | {column: a if one == 0 else b if other == 0 else brentq(off, a, b)}
-    raise AssertionError(f"{text} is never {target}")
-
-
-def targets(reading: Reading, vocabulary: Vocabulary, *, holding: bool) -> list[list[float]]:
-    """For each side, the measure of three models in turn, by which the reading holds, or fails."""
-    c = reading.contrast
-    assert c is not None
-    low, high = reading.margins
-    is_log = reading.scale == "log"
-    step = 2.0 if is_log else max(FAR * (high - low), FAR * abs(high), 0.02)
-    above, below = (high * step, low / step) if is_log else (high + step, low - step)
-    inside = math.sqrt(low * high) if is_log else (low + high) / 2
-    if reading.direction == "within":
-        center = inside if holding else above
-        width = SPREAD * (math.log(high / low) if is_log else high - low)
-    else:
-        center = above if (reading.direction == "greater") is holding else below
-        width = SPREAD * step
-    spread = [center * math.exp(i * width) if is_log else center + i * width for i in (-1, 0, 1)]
-    if c.other is None:
-        least, most = span(c.measure, vocabulary.ranges)
-        inner = (least + low) / 2 if min(spread) < least else (most + high) / 2
-        return [spread if least <= min(spread) and max(spread) <= most else [inner] * 3]
-    floor = 1.0 if is_log else 0.4 if c.measure in vocabulary.ranges else 2.0
-    return [[q * floor if is_log else q + floor for q in spread], [floor] * 3]
-
-
-def table_of(reading: Reading, *, holding: bool) -> tuple[str, str, pd.DataFrame]:
-    """The study, the table's name, and rows by which a reading holds, or fails."""
-    c = reading.contrast
-    assert c is not None
-    study, _, name = c.table.partition(".")
-    vocabulary = VOCABULARIES[study]
-    met = {column: needed(c, column) for need in c.needs for column in columns_in(need.check)}
-    numbers = [
-        [solved(c.measure, target, vocabulary, met) for target in of_side]
-        for of_side in targets(reading, vocabulary, holding=holding)
-    ]
-    rows: dict[tuple, dict[str, Any]] = {}
-    for i, cells in enumerate(sides(c)):
-        for row in rows_of(c, cells, vocabulary):
-            values = numbers[i][row[SEED] % 3] if i < len(numbers) else met
-            whole = {"diverged": False, "diverged_at": math.nan, "failed": 0} | row | values
-            rows.setdefault(tuple(sorted(map(str, row.items()))), whole)
-    return (
-        study,
-        name,
-        pd.DataFrame(list(rows.values())).reindex(columns=list(vocabulary.columns[name])),
+def rows(comparison: Comparison, table: Table, *, claimed: bool) -> pd.DataFrame:
+    """24 seeds of the models of each side."""
+    vocabulary = CONFIG.studies[comparison.measured.study].vocabulary()
+    words, operator = sides(comparison.compare)
+    least, most = targets(comparison, table, claimed=claimed)
+    parts: list[dict[str, Any]] = []
+    floor = 0.4 if operator != "/" else 1.0
+    for i, side in enumerate(words):
+        cell = {**comparison.models, **vocabulary.side(side, table)}
+        one = vocabulary.cells({k: v[:1] if isinstance(v, list) else v for k, v in cell.items()})[0]
+        for seed in SEEDS:
+            quantity = least + (most - least) * seed / len(SEEDS)
+            if len(words) == 1:
+                value = quantity
+            else:
+                value = floor if i else quantity * floor if operator == "/" else floor + quantity
+            solved = inverse(comparison.measured.of, table, value)
+            parts.append({"model": str(seed), **one, "seed": seed, **solved})
+    frame = pd.DataFrame(parts).reindex(columns=table.names)
+    fine = {"accuracy": 1.0, "failed": 0, "diverged": False}
+    return frame.assign(
+        **{
+            name: frame[name].astype(object).where(frame[name].notna(), value)
+            for name, value in fine.items()
+            if name in frame
+        }
     )
 
 
-def needed(c: Contrast, column: str) -> float:
-    """A value of a column with which all needs are met."""
-    checks = [need.check for need in c.needs if column in columns_in(need.check)]
-    for value in (1.0, 0.0, 0.5, -1.0, 10.0, -10.0, 100.0):
-        if all(holds(check, pd.DataFrame([{column: value}])) for check in checks):
-            return value
-    raise AssertionError(checks)
-
-
-ONE_SIDED = {"scaling_keeps_keys_selectable.inputs"}  # a share above 0 is never below it
-
-
-@pytest.mark.parametrize("name", READINGS)
-def test_a_reading_can_hold_and_can_fail(name: str):
-    reading = READINGS[name]
-    for holding, answer in ((True, "holds"), (False, "fails")):
-        study, table, rows = table_of(reading, holding=holding)
-        found = find(reading, Evidence({study: {table: rows}}, CONFIG.studies, 0.95))
-        is_open = not holding and name in ONE_SIDED
-        assert found.answer == ("undecided: p is above 0.05" if is_open else answer)
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_a_comparison_can_come_out_as_claimed_and_opposite(name: str):
+    comparison = COMPARISONS[name]
+    study, _, table_name = comparison.measured.table.partition(".")
+    table = CONFIG.studies[study].TABLES[table_name]
+    of = [table[column] for column in expression.columns_in(comparison.measured.of)]
+    is_count = all(column.role == "count" for column in of)
+    for claimed in (True, False):
+        if not claimed and name in ONE_SIDED:
+            continue
+        made = rows(comparison, table, claimed=claimed)
+        given = sample(comparison, made, table, CONFIG.studies[study].vocabulary())
+        found = result(comparison, given, is_count=is_count, level=0.95)
+        assert found.outcome == ("as claimed" if claimed else "opposite"), (found, given.values[:5])
