@@ -14,7 +14,7 @@ LAYOUTS = (
     *("latex/example.tex", "latex/table.tex"),
 )
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
-TEMPLATES += of_studies("finding.md") + of_studies("section.md")
+TEMPLATES += of_studies("section.md")
 # the project's data files, which the manifest lists: prompts and published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
