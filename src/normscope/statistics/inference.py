@@ -73,20 +73,6 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted.tolist()
 
 
-def gatekeep(tiers: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Holm-adjusted p-values in each tier, none smaller than any of an earlier tier.
-
-    A hypothesis of a later tier is rejected only if all earlier ones are: serial gatekeeping
-    (Westfall & Krishen 2001), which keeps the level for all tiers together. NaN stays and does not
-    count.
-    """
-    adjusted, gate = [], 0.0
-    for tier in tiers:
-        adjusted.append([max(p, gate) if not math.isnan(p) else p for p in holm(tier)])
-        gate = max([gate, *(p for p in adjusted[-1] if not math.isnan(p))])
-    return adjusted
-
-
 @dataclass(frozen=True)
 class Correlation:
     """Pearson's r with its interval (Fisher's z) and two-sided p; NaN where there is none."""
@@ -106,12 +92,6 @@ def correlation(x: Sequence[float], y: Sequence[float], level: float) -> Correla
     fit = scipy.stats.pearsonr(x, y)
     low, high = fit.confidence_interval(level) if n > 3 else (math.nan, math.nan)
     return Correlation(n, float(fit.statistic), float(low), float(high), float(fit.pvalue))
-
-
-def least_correlation(n: int, alpha: float) -> float:
-    """The smallest r of n pairs with a two-sided p below ``alpha``: t / sqrt(t^2 + n - 2)."""
-    t = float(scipy.stats.t.isf(alpha / 2, n - 2))
-    return t / math.sqrt(t**2 + n - 2)
 
 
 def partial_correlation(

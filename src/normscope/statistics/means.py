@@ -1,9 +1,8 @@
-"""Tests of a mean or median over units: t, sign flips, sign test, equivalence; effect size."""
+"""Tests of a mean or median over units: t, sign flips, sign test."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean, median
+from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts load at their first use: pages need none
@@ -106,54 +105,3 @@ def sign_test(values: Sequence[float], bound: float = 0.0) -> OneSided:
     x = _scaled(values, bound)
     greater, less = (float(scipy.special.bdtrc((s * x > 0).sum() - 1, n, 0.5)) for s in (1, -1))
     return OneSided(n, greater, less, 2.0**-n)
-
-
-def equivalence(values: Sequence[float], margin: float, test: Test) -> OneSided:
-    """Whether the mean lies within a margin of 0, by two one-sided tests (Schuirmann 1987).
-
-    ``greater`` is the p that the mean is inside: the larger of two. ``less`` is the smaller p that
-    it is outside, on one side or the other: for a test at level a, compare its double with a.
-    """
-    below, above = test(values, -margin), test(values, margin)
-    inside = max(below.greater, above.less)
-    return OneSided(below.n, inside, min(below.less, above.greater), below.smallest)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A statement about the mean distance from a bound: its direction, and a margin.
-
-    With ``within``, the mean lies within the margin of the bound. Otherwise a margin makes it a
-    statement about a difference by more than the margin: it is supported by a mean that is
-    estimated beyond the margin and significantly beyond the bound, and contradicted by a mean
-    significantly below the margin.
-    With ``sign_test``, all of this is about the median.
-    "Holds" is an error only without a difference, "fails" only with a relevant one. Both cannot be
-    errors at once, so the level needs no correction.
-
-    Args:
-        direction: ``greater``, ``less`` or ``within``.
-        width: The margin; 0 without one.
-    """
-
-    direction: str | None
-    width: float
-
-    def tested(self, distances: Sequence[float], test: Test) -> OneSided:
-        """``greater`` is the p-value for the statement, ``less`` that for its opposite."""
-        if self.direction == "within":
-            return equivalence(distances, self.width, test)
-        signed = self._signed(distances)
-        tested, against = test(signed, 0.0), test(signed, self.width)
-        centre = median(signed) if test is sign_test else fmean(signed)
-        is_small = self.width and centre <= self.width
-        return replace(tested, greater=1.0 if is_small else tested.greater, less=against.less)
-
-    def beyond(self, distances: Sequence[float], test: Test) -> float:
-        """The p-value that the mean lies beyond the margin, not only beyond the bound."""
-        if self.direction == "within":
-            return self.tested(distances, test).greater
-        return test(self._signed(distances), self.width).greater
-
-    def _signed(self, distances: Sequence[float]) -> Sequence[float]:
-        return [-v for v in distances] if self.direction == "less" else distances

@@ -15,7 +15,6 @@ from normscope.statistics.inference import (
     bootstrap_mean,
     correlation,
     estimate_published,
-    least_correlation,
     mean_test,
     partial_correlation,
     proportion,
@@ -60,12 +59,6 @@ def test_an_interval_of_r_is_fishers():
     assert (estimate.low, estimate.high) == pytest.approx(bounds, abs=1e-7)
     t = r * math.sqrt(5 / (1 - r**2))
     assert estimate.p == pytest.approx(2 * stats.t.sf(abs(t), 5))
-
-
-@pytest.mark.parametrize(("n", "r"), [(25, 0.396), (10, 0.632), (102, 0.195)])
-def test_the_least_correlation_is_the_tabled_one(n, r):
-    """Critical values of Pearson's r, two-sided 5%, at n - 2 degrees of freedom."""
-    assert least_correlation(n, 0.05) == pytest.approx(r, abs=5e-4)
 
 
 def test_r_is_missing_where_there_is_none():
