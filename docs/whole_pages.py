@@ -37,9 +37,15 @@ def filled(text: str) -> str:
     """
     if MARK not in text:
         return text
-    norms = kept.read(evidence()).run.card.norm
+    norms = kept.read(evidence(), look()).run.card.norm
     links = (f'- <a href="card/{norm}.html">{LABELS[norm]}</a>' for norm in norms)
     return text.replace(MARK, "\n".join(links))
+
+
+def look() -> Look:
+    """How figures look."""
+    config = lesson.config()
+    return Look(**config.figures.model_dump(), level=config.level)
 
 
 def evidence() -> Path:
@@ -78,8 +84,7 @@ def statements() -> str:
 def write(out: Path) -> None:
     """Write the statements and the cards to a built site."""
     write_text(out / STATEMENTS, statements())
-    results = kept.read(evidence())
-    look = Look(**lesson.config().figures.model_dump(), level=results.run.level)
+    results = kept.read(evidence(), look())
     (out / "card").mkdir(exist_ok=True)
     for norm in results.run.card.norm:
-        write_text(out / f"card/{norm}.html", kept.html(results, norm, look, TEMPLATES))
+        write_text(out / f"card/{norm}.html", kept.html(results, norm, TEMPLATES))

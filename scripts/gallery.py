@@ -13,7 +13,7 @@ from normscope.io.files import write_json
 from normscope.machine import run_record
 from normscope.pilot import read_project
 from normscope.schema import Strict
-from normscope.studies.card import kept, sheet
+from normscope.studies.card import kept, pages
 from normscope.studies.card.tables import TABLES
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         raise Explained(f"{flags.name} has no key card")
     made, out = flags.results / "card", flags.out / kept.FOLDER
     origin = json.loads((made / config.card.norm[0] / "card.json").read_text())["origin"]
-    if origin["config_sha256"] != sheet.origin(config.card, {}, {})["config_sha256"]:
+    if origin["config_sha256"] != pages.origin(config.card, {}, {})["config_sha256"]:
         raise Explained(f"{made} has cards of other settings than {flags.name}: make gallery")
     files = [made / "tables" / f"{name}.csv" for name in TABLES] + [made / "speed" / kept.COSTS]
     if missing := [str(path) for path in files if not path.is_file()]:

@@ -1,6 +1,6 @@
-# reads:  results/dataset/, src/normscope/studies/card/, evidence/claims.json; the code of custom norms
+# reads:  results/dataset/, src/normscope/studies/card/; the code of custom norms
 # writes: results/card/ with models/{name}/, probes/{name}/, tables/, speed/ (of this machine), and for each norm
-#         {norm}/ with card.html, .md, .pdf and .json. Nothing here is a part of the paper
+#         {norm}/ with card.html and card.json. Nothing here is a part of the paper
 
 CARD = CONFIG.card
 CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
@@ -19,7 +19,6 @@ if CARD is not None:
         for table in CARD.PROBED
     ]
     CARD_FILES = [*TEXTS, *CARD_MODELS, *CARD_PROBES, *CARD_TABLES]
-    reported(CARD.check_free, Path("results/card"))
 
     rule card_train:
         input:
@@ -82,7 +81,6 @@ if CARD is not None:
     rule card_tables:
         input:
             code("make_tables", "card", "tabulate"),
-            project("src/normscope/studies/card/statements.yaml"),
             CORPUS,
             [
                 f"results/card/models/{name}/{file}"
@@ -127,51 +125,25 @@ if CARD is not None:
             'python "$NORMSCOPE/scripts/time_norms.py" --recipe {params.recipe:q}'
             " --device {params.device} --out results/card/speed &> {log}"
 
-    rule card_figure:
-        input:
-            code("draw", "card", "figures/card"),
-            [f"results/card/tables/{name}.csv" for name in CARD.DRAWN],
-        output:
-            multiext("results/card/{norm}/figures/card", ".pdf", ".svg", ".txt"),
-        log:
-            "results/logs/card_figure/{norm}.log",
-        conda:
-            "../envs/normscope.yaml"
-        params:
-            tables=",".join(
-                f"{name}=results/card/tables/{name}.csv" for name in CARD.DRAWN
-            ),
-            params=lambda wildcards: json.dumps(CARD.figure(wildcards.norm)),
-            look=verbatim(json.dumps(LOOK)),
-        shell:
-            'python "$NORMSCOPE/scripts/draw.py" card card --tables {params.tables}'
-            " --params {params.params:q} --look {params.look:q}"
-            " --out results/card/{wildcards.norm}/figures/card &> {log}"
-
     rule card_page:
         input:
             code("card"),
             CARD_TABLES,
-            EVIDENCE[:1],
             project("src/normscope/studies/card/card.md"),
-            project("src/normscope/studies/card/statements.yaml"),
             speed=rules.card_speed.output,
-            figure="results/card/{norm}/figures/card.svg",
             dataset="results/dataset/meta.json",
             templates=TEMPLATES[:4],
         output:
-            multiext("results/card/{norm}/card", ".html", ".md", ".pdf", ".json"),
+            multiext("results/card/{norm}/card", ".html", ".json"),
         log:
             "results/logs/card_page/{norm}.log",
         conda:
             "../envs/normscope.yaml"
         params:
             config=verbatim(CARD.model_dump_json()),
-            ledger=["--ledger", KEPT_RUN[0]] if EVIDENCE else [],
-            level=CONFIG.level,
+            look=verbatim(json.dumps(LOOK)),
         shell:
             'python "$NORMSCOPE/scripts/card.py" --config {params.config:q}'
             " --norm {wildcards.norm} --tables results/card/tables --speed {input.speed}"
-            " --figure results/card/{wildcards.norm}/figures/card --dataset {input.dataset}"
-            ' {params.ledger:q} --level {params.level} --templates "$NORMSCOPE/workflow/report"'
-            " --out results/card/{wildcards.norm} &> {log}"
+            " --look {params.look:q} --dataset {input.dataset}"
+            ' --templates "$NORMSCOPE/workflow/report" --out results/card/{wildcards.norm} &> {log}'

@@ -421,15 +421,14 @@ def model_files(wildcards):
 
 
 def pages_of_card():
-    """The page and figure of the card of each norm; an error if no norm was given."""
+    """The files of the card of each norm; an error if no norm was given."""
     if CONFIG.card is None:
         raise WorkflowError(
             "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
             " --config 'card={norm: my_norm.py:MyNorm}'"
         )
-    ends = ("html", "md", "pdf", "json")
-    of_figure = [f"figures/card{suffix}" for suffix in DRAWN]
-    files = [*(f"card.{end}" for end in ends), *of_figure]
     return [
-        f"results/card/{norm}/{file}" for norm in CONFIG.card.norm for file in files
+        f"results/card/{norm}/card.{end}"
+        for norm in CONFIG.card.norm
+        for end in ("html", "json")
     ]

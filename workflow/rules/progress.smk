@@ -55,7 +55,7 @@ def say_results():
     for norm in CONFIG.card.norm if CONFIG.card is not None else []:
         card = Path(f"results/card/{norm}/card.html").absolute()
         if card.is_file():
-            LOGGER.info(f"Card: {card}, .md, .pdf, .json")
+            LOGGER.info(f"Card: {card}; its tables: results/card/tables")
     page = Path("results/paper/summary.html").absolute()
     if page.is_file():
         LOGGER.info(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")

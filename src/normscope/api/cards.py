@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from torch import nn
@@ -19,7 +18,9 @@ from normscope.api.arguments import public
 from normscope.custom_arms import name_card_norms
 from normscope.errors import Explained, suggest
 from normscope.io.files import write_text
+from normscope.io.tables import Tables, read_table
 from normscope.studies.card.grid import budgets
+from normscope.studies.card.tables import SPEED, TABLES
 
 PROJECT = Path(__file__).parents[3]
 # what the source of a class that was defined in a notebook finds there
@@ -40,8 +41,8 @@ class Card:
 
     Attributes:
         norm: The name of its arm.
-        lines: The five sentences that it begins with.
-        path: The page as HTML; next to it are card.md, card.pdf and card.json.
+        answer: Whether it trains as well as LayerNorm, in one line.
+        path: The page as HTML; next to it is card.json, and its tables are in ``../tables``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,8 +50,10 @@ class Card:
         self._page = path.read_text()
         content = json.loads(path.with_suffix(".json").read_text())
         self.norm: str = content["norm"]
-        self.lines: list[str] = content["lines"]
-        self._tables: dict[str, Any] = content["tables"]
+        self.answer: str = content["answer"]
+        made = path.parents[1]
+        self._tables = dict(Tables(made / "tables", TABLES))
+        self._tables["speed"] = read_table(made / "speed/speed.csv", SPEED)
 
     def table(self, name: str = "compared") -> pd.DataFrame:
         """A table of the card, by default the losses next to those of other norms.
@@ -60,14 +63,14 @@ class Card:
         """
         if name not in self._tables:
             raise Explained(f"the card has no table {name!r}; {suggest(name, self._tables)}")
-        return pd.DataFrame(self._tables[name])
+        return self._tables[name].copy()
 
     def _repr_html_(self) -> str:
         page = html.escape(self._page)
         return f'<iframe srcdoc="{page}" width="100%" height="{HEIGHT}" frameborder="0"></iframe>'
 
     def __repr__(self) -> str:
-        return "\n".join([f"Card of {self.norm}: {self.path}", *self.lines])
+        return f"{self.answer}\nCard of {self.norm}: {self.path}"
 
 
 @public

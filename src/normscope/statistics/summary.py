@@ -45,6 +45,17 @@ def describe(values: Iterable[float], level: float, *, geometric: bool = False) 
     return {"n": e.n, "mean": back(e.mean), "low": back(e.low), "high": back(e.high)}
 
 
+def paired_difference(pairs: Iterable[float], level: float) -> dict[str, float]:
+    """The mean of differences between models with the same seed, and the ends of its t interval.
+
+    Returns:
+        ``difference``, ``difference_low`` and ``difference_high``; nothing without a pair.
+    """
+    bounds = describe(pairs, level)
+    names = {"mean": "difference", "low": "difference_low", "high": "difference_high"}
+    return {name: bounds[key] for key, name in names.items() if key in bounds}
+
+
 def geometric_mean(values: Iterable[float]) -> float:
     """The mean of positive values on a logarithmic scale; others are left out, NaN if none is."""
     known = [v for v in values if np.isfinite(v) and v > 0]

@@ -1,6 +1,5 @@
 """The card's part of the configuration: norms and a budget, which decides everything else."""
 
-import json
 import math
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from normscope.columns import Table
-from normscope.errors import Explained, suggest
+from normscope.errors import suggest
 from normscope.io.files import SUMS
 from normscope.io.yamlfile import read_yaml
 from normscope.nn.arms import ARMS, ArmName
@@ -107,7 +106,6 @@ class Card(Strict):
     TRAINED: ClassVar = (*FILES, SUMS)  # files of models/{name}/
     PROBED: ClassVar = ("norm", "growth", "layers", "outputs")  # names of probes/{name}/*.csv
     PROBE_READS: ClassVar = TransformerStudy.PROBE_READS
-    DRAWN: ClassVar = ("runs", "compared", "trials")  # tables of the figure
 
     norm: Annotated[list[ArmName], BeforeValidator(_listed), Some, Distinct] = Field(
         description="arms, or file.py:Class and package.module:Class, with spaces between them"
@@ -208,26 +206,6 @@ class Card(Strict):
             f"Budget {self.budget}: finds differences to LayerNorm of {', '.join(differences)} "
             f"with a probability of 0.9, if differences of two models scatter by {SPREAD} nats"
         )
-
-    def check_free(self, folder: Path) -> None:
-        """Check that no folder of a card has the card of another norm.
-
-        Raises:
-            Explained: One does.
-        """
-        for norm in self.norm:
-            path = folder / norm / "card.json"
-            made = json.loads(path.read_text()).get("source") if path.is_file() else None
-            if made is not None and Path(made).absolute() != Path(ARMS[norm].source).absolute():
-                raise Explained(
-                    f"{path.parent} has the card of {made}: remove this folder, or name the norm "
-                    "under arms"
-                )
-
-    def figure(self, norm: str) -> dict[str, Any]:
-        """The parameters of a norm's figure."""
-        others = [arm for arm in self.regimes[SWEPT].others if arm != norm]
-        return {"norm": norm, "others": others, "sweep": SWEPT}
 
     def training_sizes(self) -> dict[str, Size]:
         """The size of each training job, by its name."""

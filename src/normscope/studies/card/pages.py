@@ -1,170 +1,295 @@
-"""The words and tables of a card, made from its tables alone."""
+"""The page of a card, made from its tables alone: the answer, the facts, the losses, the cost."""
 
+import hashlib
+import json
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from normscope.formats import DASH, GENERAL, PERCENT, Format
+from normscope.formats import GENERAL, PERCENT, SCIENTIFIC, SIGNIFICANT, Format, decimals
 from normscope.nn.arms import ARMS, LABELS
+from normscope.pages import style
+from normscope.pages.drawing import Look
+from normscope.pages.frame import Figure, Frame
+from normscope.pages.markdown import FIGURES, reference
+from normscope.pages.page import page
 from normscope.pages.table import (
+    Column,
     Number,
     PageTable,
-    count,
+    Row,
     declared,
     derived,
     estimate,
+    known,
     number,
     setting,
     tabulate,
     text,
     to_rows,
+    yes_no,
 )
-from normscope.studies.arms import mean, means
-from normscope.studies.card.grid import COMPARED, SWEPT
-from normscope.studies.card.lines import (
-    RATIO,
-    Cards,
-    Statement,
-    first_lines,
-    labels,
-    regime_words,
+from normscope.pages.template import card_text
+from normscope.statistics.summary import select
+from normscope.studies.arms import means
+from normscope.studies.card.figures import card
+from normscope.studies.card.grid import COMPARED, REFERENCE, SWEPT, Card, budgets
+from normscope.studies.card.tables import NEAR, SIGNED, SPEED, TABLES
+from normscope.studies.card.tabulate import RELEVANT, shown_by
+
+FIGURE, TITLE = "card", "Loss above that of LayerNorm, and loss by learning rate"
+NOTE = (
+    "card.json has these values and the settings of all trainings. Times differ from run to run; "
+    "everything else is the same for the same inputs."
 )
-from normscope.studies.card.statements import statements
-from normscope.studies.card.tables import SIGNED, TABLES
+RATIO = decimals(2)
+TYPICAL = 1024  # the width whose speed is among the facts
+DEEP = {"depth": 48, "init": "xavier"}  # the untrained networks that are among the facts
+ARM = derived("norm", lambda row: LABELS[row["arm"]])
 
 
-def asked(ledger: Mapping[str, Any] | None) -> dict[str, Statement]:
-    """The statements that a card asks, by key, with what a ledger (claims.json) says of them."""
-    unknown = {key: Statement(key, DASH, DASH) for key in statements()}
-    claims = ledger["claims"] if ledger else []
-    return unknown | {
-        one["key"]: Statement(one["statement"], one["document"], one["verdict"]) for one in claims
+class Cards(NamedTuple):
+    """What the cards of a run are made from.
+
+    Args:
+        config: The card's part of the configuration.
+        tables: Its tables by name.
+        speed: The table of costs.
+        look: How the figure looks.
+        inexact: The norms whose backward pass is not the derivative of their forward pass.
+    """
+
+    config: Card
+    tables: Mapping[str, pd.DataFrame]
+    speed: pd.DataFrame
+    look: Look
+    inexact: frozenset[str] = frozenset()
+
+
+def html(cards: Cards, norm: str, templates: Path, origin: Mapping[str, Any]) -> str:
+    """The card of a norm.
+
+    Args:
+        cards: What it is made from.
+        norm: The arm whose card it is.
+        templates: The directory of the page's templates, workflow/report.
+        origin: What ``origin`` returns.
+
+    Raises:
+        Explained: ``card.md`` has an error, or uses a name that is not known.
+    """
+    svg, caption = drawing(cards, norm)
+    words = page_words(cards, norm) | {"figures": reference(FIGURES)}
+    frame = Frame(words, {}, page_tables(cards, norm), {FIGURE: Figure(TITLE, caption)}, {})
+    return page(templates, card_text(Path(__file__).parent, frame), frame, {FIGURE: svg}, origin)
+
+
+def origin(config: Card, dataset: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the results of a card come from.
+
+    Args:
+        config: The norms and the budget.
+        dataset: The content of meta.json of the text.
+        machine: ``device``, ``python`` and ``packages`` of the run.
+    """
+    sweeps = config.sweeps()
+    decides = {name: sweep.model_dump(mode="json") for name, sweep in sweeps.items()}
+    return {
+        "note": NOTE,
+        "config": decides,
+        "config_sha256": hashlib.sha256(json.dumps(decides).encode()).hexdigest(),
+        "dataset": dataset,
+        **machine,
+        "studies": {"card": {"models": dict.fromkeys(sweeps), "probes": {}}},
     }
 
 
-def words(cards: Cards, norm: str) -> dict[str, Any]:
+def drawing(cards: Cards, norm: str) -> tuple[bytes, str]:
+    """The figure of a card as SVG, and its caption."""
+    style.use(cards.look.font_pt)
+    others = [arm for arm in cards.config.regimes[SWEPT].others if arm != norm]
+    figure, caption = card.draw(cards.tables, cards.look, norm, others, SWEPT)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, FIGURE)
+        style.save(figure, path)
+        return path.with_suffix(".svg").read_bytes(), caption
+
+
+def answers(cards: Cards, norm: str) -> list[Row]:
+    """The comparisons with LayerNorm that answer a card's question, one per regime."""
+    rows = select(cards.tables["compared"], arm=norm)
+    return [to_rows(select(rows, regime=regime))[0] for regime in COMPARED]
+
+
+def headline(cards: Cards, norm: str) -> str:
+    """The answer of a card in one line."""
+    label, reference = LABELS[norm], LABELS[REFERENCE]
+    if norm == REFERENCE:
+        return f"{label} is the norm that the others are compared with"
+    found = {regime_name(cards, row["regime"]): shown_by(row) for row in answers(cards, norm)}
+    if set(found.values()) == {"undecided"}:
+        return f"Undecided whether {label} trains as well as {reference} here"
+    words = {
+        "same": f"trains as well as {reference}",
+        "better": f"trains better than {reference}",
+        "worse": f"trains worse than {reference}",
+        "fails": "fails to train",
+        "undecided": "is undecided",
+    }
+    if len(set(found.values())) == 1:
+        return f"{label} {words[next(iter(found.values()))]} here"
+    where = {said: ", ".join(r for r, s in found.items() if s == said) for said in found.values()}
+    return f"{label} " + "; ".join(f"{words[said]} ({names})" for said, names in where.items())
+
+
+def regime_name(cards: Cards, regime: str) -> str:
+    """What tells a regime of the answer from the others, such as ``300 steps`` or ``4 blocks``."""
+    one, swept = cards.config.regimes[regime], cards.config.regimes[SWEPT]
+    is_deeper = one.n_layer != swept.n_layer
+    return f"{one.n_layer} blocks" if is_deeper else f"{one.steps:,} steps"
+
+
+def page_words(cards: Cards, norm: str) -> dict[str, Any]:
     """The words of the card's template."""
-    config = cards.config
+    config, names = cards.config, list(budgets())
+    larger = names[names.index(config.budget) + 1 :][:1]
     return {
         "label": LABELS[norm],
         "norm": norm,
         "source": ARMS[norm].source,
+        "headline": headline(cards, norm),
+        "is_reference": norm == REFERENCE,
+        "undecided": any(shown_by(row) == "undecided" for row in answers(cards, norm)),
+        "larger": [
+            {"budget": name, "seeds": budgets()[name][SWEPT].seeds, "nats": detected(config, name)}
+            for name in larger
+        ],
+        "relevant": RELEVANT,
+        "inexact": norm in cards.inexact,
         "budget": config.budget,
-        "level": Number(cards.level, PERCENT),
-        "lines": first_lines(cards, norm),
-        "several": len(config.norm) > 1,
+        "level": Number(cards.look.level, PERCENT),
         "models": Number(len(cards.tables["runs"]) + len(cards.tables["trials"]), GENERAL),
         "regimes": [
-            {
-                "name": name.replace("_", " "),
-                "words": regime_words(name, regime),
-                "rates": ", ".join(f"{rate:g}" for rate in regime.learning_rates),
-                "pilots": regime.pilots,
-                "seeds": regime.seeds,
-            }
+            {"name": name.replace("_", " "), **regime.model_dump()}
+            | {"rates": ", ".join(f"{rate:g}" for rate in regime.learning_rates)}
             for name, regime in config.regimes.items()
         ],
     }
 
 
+def detected(config: Card, budget: str) -> str:
+    """The smallest difference that another budget would find after as many steps."""
+    return SIGNED.text(config.model_copy(update={"budget": budget}).resolved()[SWEPT]).lstrip("+")
+
+
 def page_tables(cards: Cards, norm: str) -> dict[str, PageTable]:
     """The tables of the card by name."""
-    shown = list(dict.fromkeys([norm, *cards.config.regimes[SWEPT].others]))
-    tables = {
-        name: table[table["arm"].isin(shown)] if "arm" in table else table
-        for name, table in cards.tables.items()
-    }
+    others = cards.config.regimes[SWEPT].others
+    shown = list(dict.fromkeys([norm, *others, *cards.config.norm]))
+    losses = cards.tables["compared"]
+    losses = losses[losses["arm"].isin(shown)]
+    is_main = losses["regime"].isin(COMPARED)
     return {
-        "compared": compared_table(select_regimes(tables["compared"], COMPARED), "Loss by regime"),
-        "variations": compared_table(
-            select_regimes(tables["compared"], set(cards.config.regimes) - set(COMPARED)),
-            "Loss under other conditions",
+        "answer": tabulate(
+            "Loss above that of LayerNorm",
+            answers(cards, norm) if norm != REFERENCE else [],
+            [
+                text("models", "regime", label=lambda name: regime_name(cards, name)),
+                estimate("difference", *DIFFERENCE, SIGNED),
+                *declared(TABLES["compared"], "pairs", "reads"),
+            ],
         ),
-        "several": several_table(cards),
-        "sensitivity": tabulate(
-            "Learning rates",
-            tables["sensitivity"],
-            [ARM, *declared(TABLES["sensitivity"], "best", "from", "to", "stable", "largest")],
-        ),
-        "function": function_table(tables["norm"]),
-        "identity": identity_table(tables["norm"]),
-        "gradients": gradient_table(tables["layers"]),
-        "growth": growth_table(tables["growth"]),
-        "outputs": output_table(tables["outputs"]),
-        "statements": statement_table(tables["statements"], cards.ledger),
+        "facts": facts_table(cards, shown),
+        "compared": loss_table(losses[is_main], "Loss by regime"),
+        "variations": loss_table(losses[~is_main], "Loss under other conditions"),
         "speed": speed_table(cards.speed[cards.speed["arm"].isin(shown)]),
     }
 
 
-ARM = derived("norm", lambda row: LABELS[row["arm"]])
+DIFFERENCE = ("difference", "difference_low", "difference_high")
 
 
-def select_regimes(table: pd.DataFrame, regimes: Any) -> pd.DataFrame:
-    """The rows of some regimes."""
-    return table[table["regime"].isin(list(regimes))]
-
-
-def compared_table(rows: pd.DataFrame, title: str) -> PageTable:
+def loss_table(rows: pd.DataFrame, title: str) -> PageTable:
     """Losses by regime and norm, with the differences to LayerNorm."""
-    return tabulate(
-        title,
-        rows,
-        [
-            text("regime", label=lambda name: name.replace("_", " ")),
-            ARM,
-            *declared(TABLES["compared"], "n"),
-            setting("learning rate"),
-            *declared(TABLES["compared"], "failed", "mean"),
-            estimate("minus LayerNorm", "difference", "difference_low", "difference_high", SIGNED),
-            *declared(TABLES["compared"], "resolved", "reads"),
-        ],
-    )
+    columns = TABLES["compared"]
+    fields = [
+        text("regime", label=lambda name: name.replace("_", " ")),
+        *(ARM, *declared(columns, "n"), setting("learning rate")),
+        *declared(columns, "failed", "mean"),
+        estimate("minus LayerNorm", *DIFFERENCE, SIGNED),
+        *declared(columns, "resolved", "reads"),
+    ]
+    return tabulate(title, rows, fields)
 
 
-def several_table(cards: Cards) -> PageTable:
-    """Losses of all norms of the run."""
-    rows = select_regimes(cards.tables["compared"], COMPARED)
-    return compared_table(rows[rows["arm"].isin(cards.config.norm)], "The norms of this run")
+def labels(names: str) -> str:
+    """The labels of arms whose names have spaces between them."""
+    return ", ".join(ARMS[name].label for name in names.split())
 
 
-def gradient_table(layers: pd.DataFrame) -> PageTable:
-    """What each norm layer does to the gradient, before and after training."""
-    measures = [column.name for column in TABLES["layers"].columns if column.role != "key"]
-    rows = means(layers, ["arm", "state", "layer"], measures)
-    return tabulate(
-        "Gradient at each norm",
-        rows,
-        [
-            ARM,
-            text("state"),
-            text("layer"),
-            number("along 1, in", "mean_in", PERCENT),
-            number("along 1, out", "mean_out", PERCENT),
-            number("along token, in", "radial_in", PERCENT),
-            number("along token, out", "radial_out", PERCENT),
-            number("rest, in", "rest_in", PERCENT),
-            number("rest, out", "rest_out", PERCENT),
-            *declared(TABLES["layers"], "input_rms", "largest", "smallest", "saturated"),
-        ],
-    )
+def rates(row: Row) -> str | None:
+    """The range of learning rates in a row of table sensitivity."""
+    if math.isnan(row["from"]):
+        return None
+    return f"{row['from']:g}" + f" to {row['to']:g}" * (row["to"] > row["from"])
 
 
-def growth_table(growth: pd.DataFrame) -> PageTable:
-    """Growth of the stream and of the gradient in untrained networks, geometric means."""
-    logs = growth.assign(**{name: growth[name].map(log) for name in ("stream", "gradient")})
-    rows = means(logs, ["arm", "init", "depth"], ["stream", "gradient"])
-    form = Format("scientific", log=True)
-    return tabulate(
-        "Untrained networks",
-        rows,
-        [
-            *(ARM, text("start", "init"), count("blocks", "depth"), count("n")),
-            mean("stream, last over first", "stream", form),
-            mean("gradient, second over last", "gradient", form),
-        ],
-    )
+LOG = Format("scientific", log=True)
+FACTS = (
+    number("best learning rate", "best", GENERAL),
+    derived(f"learning rates within {NEAR} nats of it", rates),
+    number("largest learning rate at which no model failed", "stable", GENERAL),
+    text("nearest built-in norm", "nearest", label=labels),
+    number("its relative difference", "difference", SCIENTIFIC),
+    number("its difference for large tokens", "large", SCIENTIFIC),
+    yes_no("its parameters start with the same values", "starts"),
+    number("parameters at this width", "parameters", GENERAL),
+    number("change of the output for tokens ten times as large", "scale", SCIENTIFIC),
+    number("for tokens shifted by a number in all channels", "shift", SCIENTIFIC),
+    number("between rotating its input and its output", "rotation", SCIENTIFIC),
+    number("if the other tokens of the window change", "tokens", SCIENTIFIC),
+    number("if the other windows of the batch change", "batch", SCIENTIFIC),
+    yes_no("each channel is mapped by itself", "elementwise"),
+    number("share of the gradient along 1, at its output", "mean_in", PERCENT),
+    number("at its input", "mean_out", PERCENT),
+    number("share of the gradient along the token, at its output", "radial_in", PERCENT),
+    number("at its input", "radial_out", PERCENT),
+    number("growth of the stream over 48 untrained blocks", "stream", LOG),
+    number("gradient at the second of them over that at the last", "gradient", LOG),
+    number("residual gain of the last trained block", "last_gain", SIGNIFICANT),
+    number("time of both passes, over torch's LayerNorm", "to_layernorm", RATIO),
+    number("over torch's RMSNorm", "to_rmsnorm", RATIO),
+    number("share of a training step", "step", PERCENT),
+)
+
+
+def facts_table(cards: Cards, shown: list[str]) -> PageTable:
+    """One row per fact, with a column per norm; means are over models and layers."""
+    tables = cards.tables
+    growth = select(tables["growth"], **DEEP)
+    growth = growth.assign(**{name: growth[name].map(log) for name in ("stream", "gradient")})
+    shares = ["mean_in", "mean_out", "radial_in", "radial_out"]
+    trained = select(tables["layers"], state="trained")
+    typical = select(cards.speed, width=TYPICAL, mode="eager")
+    parts = [
+        tables["sensitivity"].drop(columns="largest"),
+        tables["norm"],
+        means(trained, ["arm"], shares)[["arm", *shares]],
+        means(growth, ["arm"], ["stream", "gradient"])[["arm", "stream", "gradient"]],
+        means(tables["outputs"], ["arm"], ["last_gain"])[["arm", "last_gain"]],
+        typical[["arm", "to_layernorm", "to_rmsnorm", "step"]],
+    ]
+    table = pd.concat([part.set_index("arm") for part in parts], axis=1).reindex(shown)
+    facts = [
+        (column.title, *(column.text(known(cell(row))) for row in to_rows(table)))
+        for column, cell in FACTS
+    ]
+    columns = (Column("fact"), *(Column(LABELS[arm]) for arm in shown))
+    return PageTable("Facts", columns, tuple(facts))
 
 
 def log(value: float) -> float:
@@ -172,102 +297,7 @@ def log(value: float) -> float:
     return math.log(value) if 0 < value < math.inf else math.nan
 
 
-def function_table(norms: pd.DataFrame) -> PageTable:
-    """What the outputs depend on."""
-    return tabulate(
-        "Relative change of the output",
-        norms,
-        [
-            ARM,
-            *declared(TABLES["norm"], "scale", "shift", "rotation", "tokens", "batch"),
-            *declared(TABLES["norm"], "elementwise", "parameters"),
-        ],
-    )
-
-
-def identity_table(norms: pd.DataFrame) -> PageTable:
-    """The nearest known norms."""
-    return tabulate(
-        "Nearest built-in norm",
-        norms,
-        [
-            ARM,
-            text("nearest", label=labels),
-            *declared(TABLES["norm"], "difference", "large", "starts"),
-        ],
-    )
-
-
-def output_table(outputs: pd.DataFrame) -> PageTable:
-    """The last block and the logits of the trained models, means over models."""
-    return tabulate(
-        "Trained models",
-        means(outputs, ["arm"], ["last_gain", "logit_rms", "logit_max"]),
-        [
-            *(ARM, count("n")),
-            mean("gain of the last block", "last_gain"),
-            mean("RMS of the logits", "logit_rms"),
-            mean("largest logit", "logit_max"),
-        ],
-    )
-
-
 def speed_table(speed: pd.DataFrame) -> PageTable:
     """Times and memory next to those of torch's norms."""
-    return tabulate(
-        "Cost",
-        speed,
-        [
-            ARM,
-            count("d", "width"),
-            text("mode"),
-            number("forward", "forward", RATIO),
-            number("backward", "backward", RATIO),
-            number("both, to LayerNorm", "to_layernorm", RATIO),
-            number("both, to RMSNorm", "to_rmsnorm", RATIO),
-            number("kept", "saved", RATIO),
-            number("kept by LayerNorm", "saved_layernorm", RATIO),
-            number("kept by RMSNorm", "saved_rmsnorm", RATIO),
-            number("share of a step", "step", PERCENT),
-        ],
-    )
-
-
-def statement_table(rows: pd.DataFrame, ledger: Mapping[str, Statement]) -> PageTable:
-    """The published statements, with their verdicts here and in the ledger."""
-    return tabulate(
-        "Published statements",
-        rows,
-        [
-            ARM,
-            derived("statement", lambda row: ledger[row["statement"]].words),
-            derived("document", lambda row: ledger[row["statement"]].document),
-            derived("asked here", lambda row: statements()[row["statement"]].asks),
-            derived("agree", lambda row: f"{row['agree']} of {row['n']}"),
-            *declared(TABLES["statements"], "median", "verdict"),
-            derived("in the ledger", lambda row: ledger[row["statement"]].verdict),
-        ],
-    )
-
-
-def records(cards: Cards, norm: str) -> dict[str, Any]:
-    """The card for machines: its lines, and the rows of all tables."""
-    tables = {name: list(clean(table)) for name, table in cards.tables.items()}
-    return {
-        "norm": norm,
-        "label": LABELS[norm],
-        "source": ARMS[norm].source,
-        "budget": cards.config.budget,
-        "lines": first_lines(cards, norm),
-        "tables": tables | {"speed": list(clean(cards.speed))},
-    }
-
-
-def clean(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Rows whose missing values are None."""
-    for row in to_rows(table.astype(object)):
-        yield {key: value if _is_known(value) else None for key, value in row.items()}
-
-
-def _is_known(value: Any) -> bool:
-    return math.isfinite(value) if isinstance(value, float) else not pd.isna(value)
+    columns = [column.name for column in SPEED.columns if column.name != "arm"]
+    return tabulate("Cost", speed, [ARM, *declared(SPEED, *columns)])

@@ -1,7 +1,7 @@
 """The tables of a card, as they are declared: rows, columns, meanings. No pandas."""
 
 from normscope.columns import SHARE, Column, Table, count, estimate, flag, key, many, text
-from normscope.formats import GENERAL, PERCENT, SCIENTIFIC, decimals
+from normscope.formats import GENERAL, PERCENT, decimals
 from normscope.studies.columns import (
     ARM,
     AT_EDGE,
@@ -158,18 +158,6 @@ TABLES = {
             ),
         ),
         f"{PROBE}.through_norms",
-    ),
-    "statements": Table(
-        "one published statement, asked of one norm",
-        (
-            ARM,
-            key("statement", "its key in the ledger"),
-            N,
-            count("agree", "models that agree with it"),
-            Column("median", "median over models of what is measured", format=SCIENTIFIC),
-            text("verdict", "holds, fails or undecided"),
-        ),
-        f"{HERE}.asked",
     ),
     "outputs": Table(
         "one trained model",

@@ -2,20 +2,18 @@
 
 import math
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 from normscope.io import dataset
 from normscope.io.tables import collect
-from normscope.statistics.levels import ALPHA, FEWEST
+from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.power import detectable
-from normscope.statistics.summary import describe, select, split
+from normscope.statistics.summary import describe, paired_difference, select, split
 from normscope.studies.card.recipe import PILOT, CardTables
-from normscope.studies.card.statements import statements
 from normscope.studies.card.tables import NEAR, TABLES
 from normscope.studies.pilot import least
 from normscope.studies.stage import TableInputs
@@ -33,14 +31,13 @@ def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         )
         for name in ("norm", "growth", "layers", "outputs")
     }
-    tables = {
+    return {
         "trials": trials,
         "runs": runs,
         "compared": compare(runs, recipe),
         "sensitivity": sensitivity(*(select(t, regime=recipe.sweep) for t in (trials, runs))),
         **of_probes,
     }
-    return tables | {"statements": asked(tables)}
 
 
 def models(recipe: CardTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -79,24 +76,34 @@ def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
         row |= {"rate": models["learning_rate"].iloc[0], "at_edge": models["at_edge"].iloc[0]}
         row |= {"pairs": len(pairs), "reads": "the reference"}
         if cell["arm"] != recipe.reference:
-            bounds = describe(pairs, recipe.level)
-            row |= {
-                "difference": bounds.get("mean"),
-                "difference_low": bounds.get("low"),
-                "difference_high": bounds.get("high"),
-                "resolved": detectable(len(pairs), float(pairs.std()), 1 - recipe.level),
-            }
+            row |= paired_difference(pairs, recipe.level)
+            row["resolved"] = detectable(len(pairs), float(pairs.std()), 1 - recipe.level)
             edges = row["at_edge"] or bool(len(reference) and reference["at_edge"].iloc[0])
             row["reads"] = reading(row, at_edge=edges)
         rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["compared"].names)
 
 
-def reading(row: Mapping[str, float], *, at_edge: bool) -> str:
-    """What a difference shows.
+Shown = Literal["fails", "undecided", "same", "worse", "better"]
+
+
+def shown_by(row: Mapping[str, Any]) -> Shown:
+    """What a row of table compared shows; same is a difference of less than ``RELEVANT``."""
+    low, high = row["difference_low"], row["difference_high"]
+    if row["failed"]:
+        return "fails"
+    if row["pairs"] < FEWEST:
+        return "undecided"
+    if low > -RELEVANT and high < RELEVANT:
+        return "same"
+    return "worse" if low > 0 else "better" if high < 0 else "undecided"
+
+
+def reading(row: Mapping[str, Any], *, at_edge: bool) -> str:
+    """What a row of table compared shows, in words.
 
     Args:
-        row: n, failed, pairs, difference, difference_low and difference_high.
+        row: n, failed, pairs, difference_low and difference_high.
         at_edge: Whether one of the two was trained at the smallest or largest rate that was tried.
     """
     if row["failed"]:
@@ -105,11 +112,10 @@ def reading(row: Mapping[str, float], *, at_edge: bool) -> str:
         return f"{row['pairs']:.0f} seeds decide nothing"
     low, high = row["difference_low"], row["difference_high"]
     at = " at the rates tried" if at_edge else ""
-    if low > 0:
-        return f"worse{at}" + ("" if high > RELEVANT else ", by less than 0.05")
-    if high < 0:
-        return f"better{at}" + ("" if low < -RELEVANT else ", by less than 0.05")
-    is_close = low > -RELEVANT and high < RELEVANT
+    if low > 0 or high < 0:
+        small = high <= RELEVANT if low > 0 else low >= -RELEVANT
+        return f"{'worse' if low > 0 else 'better'}{at}" + ", by less than 0.05" * small
+    is_close = shown_by(row) == "same"
     return f"no difference above 0.05{at}" if is_close else f"not told apart{at}"
 
 
@@ -147,32 +153,3 @@ def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows, columns=TABLES["sensitivity"].names)
-
-
-def asked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The published statements, asked of every norm: a two-sided sign test over its models."""
-    rows = []
-    for key, one in statements().items():
-        table = tables[one.table]
-        for column, value in one.where.items():
-            table = table[table[column] == value]
-        measured = cast("pd.Series", table.eval(one.measure))
-        table = table.assign(measured=measured.astype(float))
-        for arm, models in table.groupby("arm", sort=False):
-            values = models.groupby("seed")["measured"].mean().dropna()
-            low, high = one.within
-            agree = int(values.between(low, high).sum())
-            n = len(values)
-            p = binomtest(agree, n).pvalue if n else 1.0
-            verdict = "holds" if 2 * agree > n else "fails"
-            rows.append(
-                {
-                    "arm": arm,
-                    "statement": key,
-                    "n": n,
-                    "agree": agree,
-                    "median": values.median(),
-                    "verdict": verdict if p < ALPHA else "undecided",
-                }
-            )
-    return pd.DataFrame(rows, columns=TABLES["statements"].names)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from normscope.io.tables import collect
 from normscope.io.texts import text_folder
-from normscope.statistics.summary import BOUNDS, describe, select, split
+from normscope.statistics.summary import BOUNDS, describe, paired_difference, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.cells import Cell
 from normscope.studies.main.recipe import MainTables
@@ -115,7 +115,7 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
             row |= {"diverged": group["diverged_at"].count(), "failed": group["failed"].sum()}
             row |= _named("best", describe(group["best_val_loss"], level))
             if (cell["arm"], cell["placement"]) != (baseline.arm, baseline.placement):
-                row |= _named("difference", describe(paired, 1 - alpha))
+                row |= paired_difference(paired, 1 - alpha)
             rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["arms"].names)
 

@@ -21,8 +21,7 @@ from normscope.pages.drawing import Look
 from normscope.pilot import read_project
 from normscope.studies.card import kept
 from normscope.studies.card.grid import COMPARED, REFERENCE
-from normscope.studies.card.lines import TYPICAL
-from normscope.studies.card.statements import statements
+from normscope.studies.card.pages import TYPICAL
 from normscope.studies.card.tables import SPEED, TABLES
 
 NORMS = [REFERENCE, "dyt", "none"]
@@ -35,7 +34,6 @@ KEYS: dict[str, list[Any]] = {
     "init": ["gpt2", "xavier"],
     "state": ["start", "trained"],
     "layer": ["blocks.0.norm"],
-    "statement": list(statements()),
     "width": [TYPICAL],
     "mode": ["eager"],
 }
@@ -54,7 +52,7 @@ def table(declared: Table, random: np.random.Generator) -> pd.DataFrame:
 
 def value(column: Column, row: dict[str, Any], random: np.random.Generator) -> Any:
     if column.kind is str:
-        texts = {"nearest": "dyt", "reads": "undecided", "verdict": "undecided"}
+        texts = {"nearest": "dyt", "reads": "undecided"}
         is_reference = column.name == "reads" and row["arm"] == REFERENCE
         return "the reference" if is_reference else texts[column.name]
     if column.kind is float:
@@ -93,17 +91,12 @@ def run(config: Config, look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def page(
     config: Config, look: Look, folder: Path, monkeypatch: pytest.MonkeyPatch, norm: str
 ) -> None:
-    """Make the card of a norm by the scripts of rules card_figure and card_page."""
+    """Make the card of a norm by the script of rule card_page."""
     assert config.card is not None
     made = folder / "results/card"
-    drawn = ",".join(f"{name}={made}/tables/{name}.csv" for name in config.card.DRAWN)
-    params, figure = json.dumps(config.card.figure(norm)), f"{made}/{norm}/card"
-    script(monkeypatch, "draw", *("card", "card", "--tables", drawn, "--params", params),
-           *("--look", look.model_dump_json(), "--out", figure))  # fmt: skip
     script(monkeypatch, "card", *("--config", config.card.model_dump_json(), "--norm", norm),
            *("--tables", f"{made}/tables", "--speed", f"{made}/speed/speed.csv"),
-           *("--level", str(config.level), "--ledger", "evidence/claims.json"),
-           *("--figure", figure, "--dataset", f"{folder}/meta.json"),
+           *("--look", look.model_dump_json(), "--dataset", f"{folder}/meta.json"),
            *("--templates", "workflow/report", "--out", f"{made}/{norm}"))  # fmt: skip
 
 
@@ -114,20 +107,19 @@ def script(monkeypatch: pytest.MonkeyPatch, name: str, *arguments: str) -> None:
 
 @pytest.fixture
 def evidence(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which scripts/gallery.py kept the run, with a ledger."""
+    """A folder in which scripts/gallery.py kept the run."""
     out = tmp_path / "evidence"
     flags = ["--results", str(run), "--out", str(out), "--name", str(tmp_path / "gallery.yaml")]
     script(monkeypatch, "gallery", *flags)
-    shutil.copy(ROOT / "evidence/claims.json", out)
     return out
 
 
 def test_a_kept_card_is_the_page_of_the_run(run: Path, evidence: Path, look: Look):
-    results = kept.read(evidence)
+    results = kept.read(evidence, look)
     assert results.run.card.norm == NORMS
     assert results.run.unmeasured_jobs > 0  # this run has no benchmarks
     made = (run / "card" / NORMS[1] / "card.html").read_text()
-    assert kept.html(results, NORMS[1], look, ROOT / "workflow/report") == made
+    assert kept.html(results, NORMS[1], ROOT / "workflow/report") == made
 
 
 def test_tables_of_another_run_are_not_kept(
@@ -142,13 +134,13 @@ def test_tables_of_another_run_are_not_kept(
     assert (evidence / "card/run.json").read_text() == before
 
 
-def test_missing_and_wrong_tables_are_errors(evidence: Path):
+def test_missing_and_wrong_tables_are_errors(evidence: Path, look: Look):
     folder = evidence / kept.FOLDER
     norms = pd.read_csv(folder / "norm.csv")
     norms.drop(columns="scale").to_csv(folder / "norm.csv", index=False)
     with pytest.raises(Explained, match=r"norm\.csv does not fit its declaration: it lacks scale"):
-        kept.read(evidence)
+        kept.read(evidence, look)
     for name in ("norm.csv", "speed.csv", "run.json"):
         (folder / name).unlink()
         with pytest.raises(Explained, match=rf"lacks .*{name}.*: run `make gallery`"):
-            kept.read(evidence)
+            kept.read(evidence, look)
