@@ -158,7 +158,7 @@ if CARD is not None:
             speed=rules.card_speed.output,
             figure="results/card/{norm}/figures/card.svg",
             dataset="results/dataset/meta.json",
-            templates=TEMPLATES[:4],
+            templates=TEMPLATES[:5],
         output:
             multiext("results/card/{norm}/card", ".html", ".md", ".pdf", ".json"),
         log:

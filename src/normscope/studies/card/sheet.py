@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from normscope.pages import typeset
-from normscope.pages.frame import Figure, Frame
-from normscope.pages.markdown import FIGURES, reference, summary
+from normscope.pages.frame import Frame
+from normscope.pages.markdown import figure
 from normscope.pages.page import page
+from normscope.pages.pandoc import github, pdf
 from normscope.pages.template import card_text
 from normscope.studies.card import pages
 from normscope.studies.card.grid import Card
@@ -33,29 +33,26 @@ class Sheet(NamedTuple):
     """A card that is ready to be set.
 
     Args:
-        text: The card in Markdown, with marks for tables and the figure.
-        frame: Which has these.
+        text: The card in Markdown.
         svgs: The figure by its name.
         templates: The directory of the page's templates, workflow/report.
     """
 
     text: str
-    frame: Frame
     svgs: Mapping[str, bytes]
     templates: Path
 
     def markdown(self) -> str:
         """The content of card.md."""
-        return summary(self.text, self.frame)
+        return github(self.text)
 
     def html(self, origin: Mapping[str, Any]) -> str:
         """The content of card.html, with a section on the origin of the results."""
-        return page(self.templates, self.text, self.frame, self.svgs, origin)
+        return page(self.templates, self.text, self.svgs, origin)
 
     def pdf(self) -> bytes:
         """The content of card.pdf."""
-        layout = (self.templates / "summary.typ").read_text()
-        return typeset.pdf(layout, self.text, self.frame, self.svgs)
+        return pdf(self.text, self.templates, self.svgs)
 
 
 def sheet(cards: Cards, norm: str, drawing: Drawing, templates: Path) -> Sheet:
@@ -70,11 +67,10 @@ def sheet(cards: Cards, norm: str, drawing: Drawing, templates: Path) -> Sheet:
     Raises:
         Explained: ``card.md`` has an error, or uses a name that is not known.
     """
-    words = pages.words(cards, norm) | {"figures": reference(FIGURES)}
-    figures = {FIGURE: Figure(TITLE, drawing.caption)}
-    frame = Frame(words, {}, pages.page_tables(cards, norm), figures, {})
+    words = pages.words(cards, norm) | {"figures": figure(FIGURE, TITLE, drawing.caption)}
+    frame = Frame(words, {}, pages.page_tables(cards, norm), {}, {})
     text = card_text(Path(__file__).parent, frame)
-    return Sheet(text, frame, {FIGURE: drawing.svg}, templates)
+    return Sheet(text, {FIGURE: drawing.svg}, templates)
 
 
 def origin(config: Card, dataset: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
