@@ -15,8 +15,9 @@ from normscope.pages.page import page
 from normscope.pages.template import summary_text
 from normscope.studies.card import kept
 from normscope.studies.folder import FOLDER
-from normscope.studies.sources import sources
-from normscope.verdicts.entry import load as load_claims
+from normscope.studies.statements import sources
+from normscope.verdicts.document import load as load_claims
+from normscope.verdicts.verdict import read as read_verdicts
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "workflow/report"
@@ -59,26 +60,22 @@ def statements() -> str:
     The evidence lacks some of the tables that these sections show.
     """
     folder, config = evidence(), lesson.config()
-    ledger, manifest = (
-        json.loads((folder / f"{n}.json").read_text()) for n in ("claims", "manifest")
-    )
+    manifest = json.loads((folder / "manifest.json").read_text())
     entries = figures.drawn(figures.load(FOLDER, config.studies), config)
-    titles = figures.OF_LEDGER | {name: entry.title for name, entry in entries.items()}
     svgs = {path.stem: path.read_bytes() for path in (folder / "figures").glob("*.svg")}
     frame = collect(
         {},
-        ledger,
+        read_verdicts(folder / "claims.json"),
         {
-            name: Figure(title, (folder / "figures" / f"{name}.txt").read_text().strip())
-            for name, title in titles.items()
+            name: Figure(entry.title, (folder / "figures" / f"{name}.txt").read_text().strip())
+            for name, entry in entries.items()
             if name in svgs
         },
-        level=config.level,
         traces=sources(load_claims(sorted((ROOT / "data/claims").glob("*.yaml"))), config.studies),
         evidence=read_evidence(folder, manifest["config"]),
     )
     text = summary_text(TEMPLATES, FOLDER, frame)
-    return page(TEMPLATES, text, frame, svgs, {**manifest, "note": NOTE})
+    return page(TEMPLATES, text, svgs, {**manifest, "note": NOTE})
 
 
 def write(out: Path) -> None:

@@ -1,7 +1,6 @@
 """The frame: every word and number of the paper.
 
-summary.md, the page, the PDF and the files for LaTeX are made from the frame alone, so they
-cannot disagree.
+The page, the PDF and the files for LaTeX are made from the frame alone, so they cannot disagree.
 """
 
 import json
@@ -55,10 +54,6 @@ class Frame:
     figures: Mapping[str, Figure]
     numbers: Mapping[str, Number]
     cards: Sequence[Mapping[str, Any]] = ()
-
-    def cards_of(self, document: str) -> list[Mapping[str, Any]]:
-        """The cards of a document."""
-        return [card for card in self.cards if card["of"] == document]
 
     def write(self, path: Path) -> None:
         """Write the frame as JSON."""

@@ -12,11 +12,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from normscope.errors import Explained, suggest
-from normscope.pages.figures import FOREST
 from normscope.pages.frame import Frame
-from normscope.pages.markdown import CARDS, FIGURES, PLOTS, Markdown, escaped_word, reference
+from normscope.pages.markdown import Markdown, code, escaped_word, figure, titled_table
 
-SUMMARY, SECTION, FINDING = "summary.md", "{}/section.md", "{}/finding.md"
+SUMMARY, SECTION = "summary.md", "{}/section.md"
 
 
 def environment(*folders: Path, **options: Any) -> Environment:
@@ -48,16 +47,13 @@ def fill(templates: Environment, name: str, words: Mapping[str, Any]) -> str:
 
 
 def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
-    """The summary in Markdown, with marks where tables and figures stand.
+    """The summary in Markdown.
 
-    ``summary.md`` is filled with the words of the frame, those of each study by its name, and
-    ``sections``: ``<study>/section.md`` of every study that has one, in the order of the frame,
-    each filled with the words of the study and of the frame; ``findings`` likewise, from
-    ``<study>/finding.md``, without those that are empty. In all of them ``table("loss")`` is a
-    table, in a section a table of its study; ``has("loss")`` says whether it has rows, and
-    ``verdict("key")``, ``measured("key")`` and ``answers("key")`` are a statement's verdict, what
-    was measured, and the answers of its readings with data. In the summary ``cards("key")`` are
-    those of a document, and ``plots("one other")`` the small plots of statements.
+    ``summary.md`` is filled with the words of the frame, those of each study by its name,
+    ``cards``, and ``sections``: ``<study>/section.md`` of every study that has one, in the order of
+    the frame, each filled with the words of the study and of the frame. In all of them
+    ``table("loss")`` is a table, in a section a table of its study, and ``has("loss")`` says
+    whether it has rows.
 
     Args:
         folder: of ``summary.md``.
@@ -67,32 +63,31 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     Raises:
         Explained: a template has an error, or uses a name that the frame lacks.
     """
-    # one escape for all words; marks and sections are Markdown already
+    # one escape for all words; tables, figures and sections are Markdown already
     templates = environment(folder, studies, finalize=escaped_word)
-    parts: dict[str, list[Markdown]] = {SECTION: [], FINDING: []}
+    templates.filters["code"] = code
+    sections = []
     for study, words in frame.sections.items():
-        offered = {**_tables(frame, f"{study}."), **_statements(frame)}
+        offered = _tables(frame, f"{study}.")
         known = {**frame.words, **words}
         if hidden := ", ".join(sorted(known.keys() & offered.keys())):
             raise Explained(
                 f"study {study}: rename words that templates have as functions: {hidden}"
             )
-        known |= offered
-        for part, texts in parts.items():
-            name = part.format(study)
-            if (studies / name).is_file() and (text := fill(templates, name, known)).strip():
-                texts.append(Markdown(text))
-    words = {**frame.words, **frame.sections, **_tables(frame, "")}
-    words |= {
-        "sections": parts[SECTION],
-        "findings": [Markdown(" ".join(text.split())) for text in parts[FINDING]],
-        "forest": reference(FOREST) if FOREST in frame.figures else "",
-        "figures": reference(FIGURES),
-        "cards": lambda document: reference(f"{CARDS}{document}"),
-        "plots": lambda keys: reference(f"{PLOTS}{keys}"),
+        if (studies / SECTION.format(study)).is_file():
+            text = fill(templates, SECTION.format(study), known | offered)
+            sections.append(Markdown(text))
+    drawn = {name: figure(name, *shown) for name, shown in frame.figures.items()}
+    words = {
+        **frame.words,
+        **frame.sections,
+        **_tables(frame, ""),
+        "cards": frame.cards,
+        "sections": sections,
+        "figure_names": list(drawn),
+        "figures": Markdown("\n\n".join(drawn.values())),
     }
-    text = fill(templates, SUMMARY, words)
-    return re.sub(r"\n{3,}", "\n\n", text)
+    return re.sub(r"\n{3,}", "\n\n", fill(templates, SUMMARY, words))
 
 
 def card_text(folder: Path, frame: Frame) -> str:
@@ -115,21 +110,6 @@ def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
         return known[name]
 
     return {
-        "table": lambda name: reference(full(name)),
+        "table": lambda name: titled_table(full(name), frame.tables[full(name)]),
         "has": lambda name: bool(frame.tables[full(name)].rows),
-    }
-
-
-def _statements(frame: Frame) -> dict[str, Callable[[str], str]]:
-    """What a finding says about statements; a ledger may lack them."""
-    cards = {card["key"]: card for card in frame.cards}
-
-    def answers(key: str) -> str:
-        readings = cards[key]["readings"] if key in cards else ()
-        return ", ".join(f"{r['name']}: {r['answer']}" for r in readings if r["has_data"])
-
-    return {
-        "answers": answers,
-        "verdict": lambda key: cards[key]["verdict"] if key in cards else "",
-        "measured": lambda key: cards[key]["measured"] if key in cards else "",
     }
