@@ -68,7 +68,7 @@ def _card(
         "figure": statement.figure,
         "verdict": style_of(one.word),
         "shown": shown(one),
-        "finding": finding(one),
+        "finding": finding(one) or "no comparison",
         "has_data": bool(with_data) or not statement.comparisons,
         "quote": statement.quote or "",
         "facts": [fact for fact in facts if fact[1]],
