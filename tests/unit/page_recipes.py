@@ -12,10 +12,15 @@ from normscope.formats import INTEGER, decimals
 from normscope.pages.cards import cards
 from normscope.pages.frame import Figure, Frame
 from normscope.pages.page import page
-from normscope.pages.statements import ledger_table, tally_table
+from normscope.pages.statements import claims_table, scoreboard
 from normscope.pages.table import Column, Number, PageTable, Quantity
-from normscope.pages.template import environment, fill, summary_text
+from normscope.pages.template import summary_text
 from normscope.pilot import read_project
+from normscope.verdicts.comparison import Comparison
+from normscope.verdicts.document import Statement
+from normscope.verdicts.test import Result
+from normscope.verdicts.verdict import Head, Verdict, Verdicts
+from normscope.verdicts.verdict import Quantity as Measured
 
 REPORT = ROOT / "workflow" / "report"
 HOSTILE = [  # a browser or Markdown would read them as more than text
@@ -42,13 +47,11 @@ SUMMARY = """# The title {{ title }}
 
 An opening of {{ main.words }}.
 
-{{ table("tally") }}
+{{ table("scoreboard") }}
 
-## The ledger of claims
+## All claims
 
-{{ forest }}
-
-{{ table("ledger") }}
+{{ table("claims") }}
 
 {% for card in cards %}
 {% include "statement.md" %}
@@ -103,88 +106,43 @@ def text_table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]] 
     return PageTable(title, tuple(map(Column, titles)), tuple(map(tuple, rows)))
 
 
-CASE = {"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"}
+CLAIMED = Result(outcome="as claimed", effect=0.25, low=0.125, high=0.5, n=12, p=1e-4)
+FACT = Result(outcome="opposite", effect=0.5, n=3)
+NONE = Result(reason="no data")
+TEST = Comparison(measure="main.runs.loss", compare="rmsnorm - layernorm", expect="below 0")
 
 
-def reading(**changes: Any) -> dict[str, Any]:
-    """A reading of claims.json: the quantity lies above 0."""
-    return {
-        **{
-            "reach": None,
-            "quote": None,
-            "compared_with": None,
-            "uncompared": None,
-            "restated": None,
-            "off_label": None,
-            "quantity": "difference",
-            "criterion": "it is above 0",
-        },
-        **{"test": "t", "direction": "greater", "scale": "linear", "unit": "model"},
-        **{"holds_in": "all", "refutable": True},
-        **{"bound": 0.0, "bound_because": None, "margin": None, "margin_because": None},
-        **{"as_published": "was", "its_verdict": "", "corrected": "is", "alone": "holds"},
-        "cases": {"": CASE | {"reads": "holds", "extents": []}},
-    } | changes
-
-
-RELATED = {"regime": None, "refines": [], "refined_by": [], "off_label": False, "uncompared": False}
-
-
-def unasked(**changes: Any) -> dict[str, Any]:
-    """A statement of claims.json that cannot be asked."""
-    return {
-        **{"key": "u", "document": "d", "where": "page 2", "primary": False, "contradicts": []},
-        **{"statement": "Norms help giants.", "quote": "they do", "compared_with": "page 2"},
-        **{"published_number": None, "published_verdict": "holds"},
-        **{"verdict": "unasked", "cannot_be_asked": "A thousand GPUs."},
-        **RELATED,
-    } | changes
-
-
-def claim(**changes: Any) -> dict[str, Any]:
-    """A statement of claims.json: tested, and held as published."""
-    return {
-        **{"key": "a", "study": "main", "document": "d", "where": "page 1", "primary": False},
-        **{"statement": "Norms help.", "quantity": "difference", "figure": "loss"},
-        **{"published_number": "1.5", "published_verdict": "holds", "verdict": "holds"},
-        **{"post_hoc": "", "digest": "0", "contradicts": []},
-        **{"reach": [], "with_size": "", "changing": []},
-        **RELATED,
-        **{
-            "reason": "",
-            "differs_because": "",
-            "limits": "",
-            "reading": "stated",
-            "case": "",
-            "readings": {"stated": reading()},
-        },
-        **CASE,
-        **{"p": 0.03125, "p_holm": 0.0625},
-    } | changes
-
-
-def ledger(*rows: dict[str, Any], author: str | None = "A. Author") -> dict[str, Any]:
-    """claims.json of ``claim`` and ``unasked``, with a document and questions of this project."""
-    claims, others = ([c for c in rows if ("readings" in c) is has] for has in (True, False))
-    documents = {
-        "d": {"title": "On norms", "author": author, "link": None, "asserts": True},
-        "questions": {"title": "Questions", "author": None, "link": None, "asserts": False},
+def verdict(key: str, main: Result = CLAIMED, words: str = "words", **changes: Any) -> Verdict:
+    """A statement that is tested twice; ``words``, which may be hostile, stand in all texts."""
+    fields: dict[str, Any] = {
+        **{"says": "Norms help.", "quote": words, "where": words, "theirs": words, "ours": None},
+        **{"note": words, "figure": "loss", "comparisons": {"": TEST, words: TEST}},
     }
-    tests = sum(c["p"] is not None for c in claims)
-    return {
-        **{"level": 0.95, "tests": tests, "documents": documents, "disputes": []},
-        **{"claims": claims, "unasked": others},
-    }
+    statement = Statement.model_construct(**fields | changes)  # validation refuses hostile texts
+    quantity = Measured(meaning=words, unit="nats", style="decimals")
+    return Verdict(
+        key=key,
+        document="d",
+        statement=statement,
+        results=dict.fromkeys(statement.comparisons, NONE) | {"": main},
+        quantities=dict.fromkeys(statement.comparisons, quantity),
+    )
 
 
-def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:
+def run(*verdicts: Verdict, by: str = "A. Author") -> Verdicts:
+    """claims.json of some verdicts."""
+    head = Head(title="On norms", by=by, checked="all")
+    return Verdicts(level=0.95, documents={"d": head}, verdicts=list(verdicts))
+
+
+def traces(verdicts: Verdicts, words: str) -> dict[str, dict[str, Any]]:
     """traces.json."""
     place = {"test": "claims.yaml:1-2", "tables": ["main.runs"], "code": [words, "a.py:3-4"]}
-    return {one["key"]: place for one in stated["claims"]}
+    return {one.key: place for one in verdicts.verdicts if one.statement.comparisons}
 
 
-def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")) -> Frame:
-    """Statements of every verdict, a table of numbers, and figures.
+def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
+    """Statements of several verdicts, a table of numbers, and figures.
 
     Args:
         words: the first stands in all texts; each of them is a statement and a row of a table.
@@ -192,25 +150,18 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")
     """
     words = words or ("words",)
     first = words[0]
-    untested = {"p": None, "p_holm": None}
-    untested |= {"effect": None, "low": None, "high": None}
-    stated = reading(criterion=first, quote=first, corrected=first)
-    claims = [
-        claim(verdict="fails", figure=names[0], readings={"stated": stated}, refined_by=["u"]),
-        unasked(statement=first, quote=first, cannot_be_asked=first, refines=["a"]),
-        claim(key="b", verdict="undecided", reason=first, quantity=first, **untested),
-        claim(key="c", document="questions", figure=first),
-        *(
-            claim(key=f"d{i}", statement=w, verdict="depends", figure=names[1 % len(names)])
-            for i, w in enumerate(words)
-        ),
-    ]
-    stated = ledger(*claims, author=first)
+    made = run(
+        verdict("a", words=first, figure=names[0]),
+        verdict("u", NONE, first, comparisons={}, figure=""),
+        verdict("b", NONE, first),
+        *(verdict(f"d{i}", FACT, w, says=w) for i, w in enumerate(words)),
+        by=first,
+    )
     columns = (Column("arm"), Column("loss", decimals()), Column(first, decimals()))
     rows = [(w, 2.5, f"[{i}, {w[:9]}]") for i, w in enumerate(words)]
     tables = {
-        "tally": tally_table(stated),
-        "ledger": ledger_table(stated),
+        "scoreboard": scoreboard(made),
+        "claims": claims_table(made),
         "main.loss": PageTable(
             f"Losses {first}",
             columns,
@@ -221,8 +172,8 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")
     figures = {name: Figure(f"Title {first}", f"Caption {first}") for name in names}
     numbers = {"layernorm pre loss": Number(1.9, decimals()), "missing": Number(None, INTEGER)}
     sections = {"main": {"words": first, "steps": 2000}}
-    made = cards(stated, traces(stated, first))
-    return Frame({"title": "of a page"}, sections, tables, figures, numbers, made)
+    shown = cards(made, traces(made, first))
+    return Frame({"title": "of a page"}, sections, tables, figures, numbers, shown)
 
 
 def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
@@ -239,13 +190,6 @@ def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
 def template_text(folder: Path, printed: Frame) -> str:
     """The summary by templates that all lie in one folder."""
     return summary_text(folder, folder, printed)
-
-
-def opening(folder: Path, printed: Frame, end: str) -> str:
-    """The project's summary up to the words ``end``, on one line."""
-    (folder / "opening.md").write_text((REPORT / "summary.md").read_text().partition(end)[0])
-    words = {**printed.words, "table": "[{}]".format, "findings": ["A finding."], "forest": "F"}
-    return " ".join(fill(environment(folder), "opening.md", words).split())
 
 
 def manifest(words: str = "words") -> dict[str, Any]:

@@ -9,14 +9,13 @@ from page_recipes import (
     HOSTILE,
     REPORT,
     SVG,
-    claim,
     frame,
-    ledger,
     manifest,
-    shown,
+    run,
     template_text,
     templates,
     traces,
+    verdict,
 )
 
 from normscope.formats import GENERAL, PERCENT, SIGNIFICANT
@@ -25,17 +24,17 @@ from normscope.pages.latex import latex_files, macro_name
 from normscope.pages.page import page
 from normscope.pages.pandoc import converted, github
 from normscope.pages.section import Section
-from normscope.pages.statements import ledger_table
 from normscope.pages.table import Column, Number, PageTable
+from normscope.verdicts.verdict import Verdict
 
 OLD, NEW = 1.9, 7.654  # a number that is in a table, and a macro
 TABLE = PageTable("Losses", (Column("arm"), Column("loss", SIGNIFICANT)), (("LayerNorm", 1.9),))
 
 
-def gathered(*claims, **sections: Section) -> Frame:
+def gathered(*verdicts: Verdict, **sections: Section) -> Frame:
     figures = {"z": Figure("Z", "c"), "a": Figure("A", "")}
-    stated = ledger(*claims)
-    return collect(sections, stated, figures, level=0.9, traces=traces(stated, "a.py:1-2"))
+    made = run(*verdicts)
+    return collect(sections, made, figures, traces=traces(made, "a.py:1-2"))
 
 
 def test_a_frame_is_read_as_it_was_written(tmp_path):
@@ -49,60 +48,25 @@ def test_a_frame_is_read_as_it_was_written(tmp_path):
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "frame.json").read_bytes()
 
 
-def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
+def test_a_frame_joins_the_sections_the_verdicts_and_the_figures():
     one = Section({"seeds": 6}, {"loss": TABLE}, {"layernorm loss": Number(1.9, SIGNIFICANT)})
-    printed = gathered(claim(study="b"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
-    assert list(printed.tables) == [
-        "tally",
-        "verdicts",
-        "disputes",
-        "ledger",
-        "a.loss",
-        "b.loss",
-    ]
+    printed = gathered(verdict("a"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
+    assert list(printed.tables) == ["scoreboard", "disputes", "claims", "a.loss", "b.loss"]
     assert printed.tables["a.loss"] == TABLE
     assert [card["key"] for card in printed.cards] == ["a"]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
-    totals = printed.words["totals"]
-    assert [totals[key] for key in ("count", "assertions", "confirmed")] == [1, 1, 1]
-    assert printed.words["alpha"] == Number(1 - 0.9, PERCENT)
-    assert {name: str(number) for name, number in printed.numbers.items()}.items() >= {
-        **{"alpha": "10%", "layernorm loss": "1.90", "claims": "1", "claims tests": "1"},
-        **{"claims confirmed": "1", "claims refuted": "0", "claims open": "0"},
-    }.items()
+    assert printed.words["totals"]["words"] == {"as claimed": 1}
+    assert printed.words["level"] == Number(0.95, PERCENT)
+    numbers = {name: str(number) for name, number in printed.numbers.items()}
+    expected = {"layernorm loss": "1.90", "claims": "1", "claims as claimed": "1"}
+    assert numbers.items() >= expected.items()
 
 
 def test_the_example_for_latex_names_macros_that_exist():
     named = re.findall(r"\\normscope[A-Z]\w*", (REPORT / "example.tex").read_text())
     assert named
-    assert {*named} <= {macro_name(name) for name in gathered(claim()).numbers}
-
-
-def test_the_ledger_says_verdicts_and_what_they_rest_on():
-    known = {"effect": 1 / 3, "low": -2 / 3, "high": 1e-7 / 3, "p_holm": 2 / 1500, "n": 20}
-    untested = {"p": None, "p_holm": None, "low": None}
-    rows = [
-        claim(**known, case="deep", verdict="fails", reason="one seed"),
-        claim(**untested),
-        claim(**untested | {"effect": None}, document="questions"),
-    ]
-    one, two, three = shown(ledger_table(ledger(*rows)))
-    assert one == {
-        "statement": "Norms help.",
-        "source": "A. Author, page 1",
-        "published": "holds",
-        "verdict": "fails",
-        "effect": "difference: 0.333 [−0.667, 3.33e-08] (deep)",
-        "n": "20 seeds",
-        "p (Holm)": "0.00133",
-        "reach": "–",
-        "why": "one seed",
-    }
-    assert (two["effect"], two["n"], two["why"]) == ("difference: 0.250", "–", "–")
-    assert [three[k] for k in ("published", "effect")] == ["–"] * 2
-    (untitled,) = shown(ledger_table(ledger(claim(), author=None)))
-    assert untitled["source"] == "On norms, page 1"
+    assert {*named} <= {macro_name(name) for name in gathered(verdict("a")).numbers}
 
 
 def printed_files(printed: Frame, folder) -> dict[str, str]:
@@ -129,16 +93,16 @@ PAGES = {"summary.md", "summary.html", "summary.pdf"}
 
 def changed(part: str, printed: Frame) -> Frame:
     """The frame with NEW in one place."""
-    tables, loss, ledgers = printed.tables, printed.tables["main.loss"], printed.tables["ledger"]
+    tables, loss, stated = printed.tables, printed.tables["main.loss"], printed.tables["claims"]
     card = {**printed.cards[0], "finding": f"It is {NEW}."}
     cells = tuple(tuple(NEW if c == OLD else c for c in row) for row in loss.rows)
-    first, *others = ledgers.rows
-    claims = ((*first[:4], str(NEW), *first[5:]), *others)
+    first, *others = stated.rows
+    claims = ((*first[:3], str(NEW), *first[4:]), *others)
     return replace(
         printed,
         **{
             "cell": {"tables": {**tables, "main.loss": replace(loss, rows=cells)}},
-            "verdict": {"tables": {**tables, "ledger": replace(ledgers, rows=claims)}},
+            "verdict": {"tables": {**tables, "claims": replace(stated, rows=claims)}},
             "card": {"cards": [card, *printed.cards[1:]]},
             "number": {"numbers": {**printed.numbers, "layernorm pre loss": Number(NEW, GENERAL)}},
             "word": {"sections": {"main": {**printed.sections["main"], "steps": NEW}}},

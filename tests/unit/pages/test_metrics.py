@@ -7,7 +7,6 @@ from normscope.columns import Column, Metric, Table, key
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
 from normscope.pages.metrics import Shown, cells, curves, nested, shown
-from normscope.pages.statements import verdicts
 from normscope.studies.folder import declared_tables
 
 NAN = float("nan")
@@ -65,10 +64,3 @@ def test_a_name_that_is_taken_is_an_error(name):
     columns = [Column(c, c, metric=Metric(m)) for c, m in (("a", "loss"), ("b", name))]
     with pytest.raises(ValueError, match=f"two metrics are called {name}"):
         shown({"main": {"arms": Table("one arm", tuple(columns), "a.b")}})
-
-
-def test_every_verdict_is_counted_also_where_no_statement_has_it():
-    claims = [{"key": "a", "verdict": "holds"}, {"key": "b", "verdict": "holds"}]
-    counted = verdicts({"claims": claims})
-    assert counted["count"] == {"holds": 2, "fails": 0, "depends": 0, "undecided": 0}
-    assert counted["statement"] == {"a": "holds", "b": "holds"}

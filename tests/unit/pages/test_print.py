@@ -75,7 +75,7 @@ def test_names_of_macros_have_only_letters(name, macro):
 def test_a_table_in_latex_has_a_title_a_head_and_rows():
     columns = (Column("arm"), Column("loss", decimals(1)), Column("range", decimals(0)))
     rows = (("a_x", 1.9, None), ("b", -2.0, Quantity(None, -1, 2)), ("", None, None))
-    tables = {"main.runs": PageTable("Losses & more", columns, rows), "ledger": text_table("", "x")}
+    tables = {"main.runs": PageTable("Losses & more", columns, rows), "claims": text_table("", "x")}
     written = files(tables)
     assert set(written) == {"numbers.tex", "example.tex", "tables/main/runs.tex"}
     text = written["tables/main/runs.tex"]
@@ -99,7 +99,9 @@ def test_columns_of_a_wide_table_in_latex_share_the_line():
 @pytest.mark.parametrize("texts", [HOSTILE, HOSTILE_TEX])
 def test_no_file_for_latex_has_a_command_from_a_text(texts):
     written = latex_files(frame(*texts), REPORT)
-    tables = {f"tables/{name}.tex" for name in ("tally", "main/loss")}  # main.empty has no rows
+    tables = {
+        f"tables/{name}.tex" for name in ("scoreboard", "main/loss")
+    }  # main.empty has no rows
     assert set(written) == {"numbers.tex", "claims.tex", "example.tex", *tables}
     commands = r"\\(?!text[a-z]+\b|ldots|kern|hspace)[A-Za-z]+"
     for name in ("claims.tex", *tables):
@@ -116,7 +118,7 @@ def test_a_table_that_is_too_wide_is_left_to_the_page(tmp_path):
 
 def test_cards_in_print_have_the_verdict_and_the_finding_alone(tmp_path):
     text = text_of(pdf(template_text(templates(tmp_path), frame()), REPORT, FIGURES), tmp_path)
-    assert "failsNormshelp." in text
+    assert "asclaimedNormshelp." in text
     assert frame().cards[0]["finding"].replace(" ", "") in text
     assert "snakemake" not in text
 

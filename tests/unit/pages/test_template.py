@@ -55,6 +55,6 @@ def test_an_unknown_name_is_an_error_with_its_file_and_line(tmp_path, top, secti
 
 
 def test_a_word_that_would_hide_behind_a_function_is_an_error(tmp_path):
-    hiding = replace(TWO, sections={"a": {"measured": ["one protocol"]}})
-    with pytest.raises(Explained, match=r"study a: .* functions: measured"):
-        template_text(templates(tmp_path, "{{ sections }}", a="{{ measured }}"), hiding)
+    hiding = replace(TWO, sections={"a": {"table": ["one protocol"]}})
+    with pytest.raises(Explained, match=r"study a: .* functions: table"):
+        template_text(templates(tmp_path, "{{ sections }}", a="{{ table }}"), hiding)
