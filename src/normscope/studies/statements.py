@@ -78,7 +78,8 @@ def _check(comparison: Comparison, studies: Mapping[str, Study]) -> None:
             for value in given if isinstance(given, list) else [given]:
                 if known and value not in known:
                     raise Explained(f"models: {column} has no {value!r}; {suggest(value, known)}")
-    if len(cells) > 1 and vocabulary.cells(cells[0]) == vocabulary.cells(cells[1]):
+    first, *others = map(vocabulary.cells, cells)
+    if first and first in others:
         raise Explained("compare: both sides are the same models")
 
 
