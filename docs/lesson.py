@@ -77,7 +77,8 @@ def table(name: str) -> pd.DataFrame:
 def config() -> Config:
     """The configuration of the evidence, without its dataset and device."""
     made = json.loads(result("manifest.json").read_text())["config"]
-    return load(read_project(ROOT) | made)
+    ours = read_project(ROOT)  # the record may be older, and have keys in other places
+    return load(ours | {key: value for key, value in made.items() if key in ours})
 
 
 def grid() -> Depth:

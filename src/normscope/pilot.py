@@ -10,7 +10,6 @@ from normscope.config import Studies
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
 from normscope.io.yamlfile import laid_over, read_config
-from normscope.studies.main.grid import Main
 from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of, read_trials
 from normscope.studies.study import TrainedStudy
 
@@ -19,7 +18,7 @@ TRIALS = Path("data/pilot.csv")  # in the folder of the project, and in that of 
 CODE = Path("results/code/norms")  # copies of the code of custom norms, in the folder of the user
 SHOWN = 5  # cells that a message lists
 ANY_RATE = 0.001  # of cells whose rate does not matter yet
-TRAINED = {"main": Main} | {
+TRAINED = {
     name: field.annotation
     for name, field in Studies.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, TrainedStudy)
@@ -101,7 +100,7 @@ def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
                 new.append({**single, "learning_rates": [least(tried) if tried else ANY_RATE]})
             if not cells:  # wrong in another key, which is reported instead
                 new.append({**block, "learning_rates": [ANY_RATE]})
-        done |= {key: new} if name == "main" else {name: {**done[name], key: new}}
+        done[name] = {**done[name], key: new}
     return done
 
 
@@ -139,7 +138,7 @@ def _pilot(raw: Any, losses: Losses) -> Pilot | None:
 def _lists(raw: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
     """Study, key and blocks of every list of blocks. What is no list is reported when validated."""
     for name, study in TRAINED.items():
-        part = raw if name == "main" else raw.get(name)
+        part = raw.get(name)
         for key in study.GRIDS:
             if isinstance(part, Mapping) and isinstance(part.get(key), list):
                 yield name, key, part[key]

@@ -1,6 +1,5 @@
 """Studies of Transformers that learn a text, by protocol, arm, placement and rate. No torch."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Self
 
@@ -75,12 +74,9 @@ class ProtocolStudy(TransformerStudy):
 
     GRIDS: ClassVar = {"runs": ProtocolGrid}
 
+    protocols: Mapping[ProtocolName, Protocol]
     runs: Annotated[list[ProtocolGrid], Some]
-
-    @property
-    @abstractmethod
-    def every_protocol(self) -> Mapping[str, Protocol]:
-        """Protocols by name."""
+    baseline: Baseline
 
     def models(self) -> list[tuple[Cell, int]]:
         """Those of all blocks; a model that several blocks name counts once."""
@@ -89,7 +85,7 @@ class ProtocolStudy(TransformerStudy):
 
     @model_validator(mode="after")
     def protocols_are_known(self) -> Self:
-        known = self.every_protocol
+        known = self.protocols
         for i, grid in enumerate(self.runs):
             if grid.protocol not in known:
                 raise ValueError(
@@ -102,7 +98,7 @@ class ProtocolStudy(TransformerStudy):
         return self
 
     def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
-        protocol = self.every_protocol[cell.protocol]
+        protocol = self.protocols[cell.protocol]
         training = protocol.training
         return Stack(
             norm=ARMS[cell.arm].norm,
@@ -113,11 +109,11 @@ class ProtocolStudy(TransformerStudy):
         )
 
     def text_of(self, cell: Cell) -> str:
-        return self.every_protocol[cell.protocol].text
+        return self.protocols[cell.protocol].text
 
     def extents(self) -> list[tuple[Row, Extent]]:
         """The sizes, steps and text of every protocol, with what a row says of it."""
         return [
             ({"protocol": name}, Extent(p.model.n_layer, p.model.n_embd, p.training.steps, p.text))
-            for name, p in self.every_protocol.items()
+            for name, p in self.protocols.items()
         ]

@@ -11,7 +11,7 @@ from normscope.schema import Distinct, PositiveInt, Some, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.literature import tables
 from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
-from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
+from normscope.studies.protocols import ProtocolName, ProtocolStudy
 from normscope.studies.study import Settings, checked, vocabulary
 from normscope.verdicts.vocabulary import Extent, Vocabulary, planned
 
@@ -66,17 +66,11 @@ class Literature(ProtocolStudy):
     TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = (*OF_MODELS, *OF_STARTS)
 
-    protocols: dict[ProtocolName, Protocol]
-    baseline: Baseline
     windows: PositiveInt = Field(
         description="windows of validation text in which models are probed"
     )
     refined: Refined
     untrained: UntrainedGrid
-
-    @property
-    def every_protocol(self) -> dict[str, Protocol]:
-        return self.protocols
 
     @model_validator(mode="after")
     def refined_are_known(self) -> Self:
@@ -130,7 +124,7 @@ class Literature(ProtocolStudy):
         return vocabulary(
             self.TABLES,
             values={
-                "protocol": self.every_protocol,
+                "protocol": self.protocols,
                 "arm": ARMS,
                 "placement": get_args(Placement),
             },

@@ -108,7 +108,7 @@ def compared(arms: pd.DataFrame, study: Main) -> dict[str, Any] | None:
     rows = to_rows(select(others, protocol=protocol))
     cell = Column("", SIGNED)
     return {
-        "n_layer": study.every_protocol[protocol].model.n_layer,
+        "n_layer": study.protocols[protocol].model.n_layer,
         "n": min(row["pairs"] for row in rows),
         "arms": [
             {
@@ -214,14 +214,14 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
     shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
     with_gains = list(dict.fromkeys(gains["protocol"]))
-    protocols = study.every_protocol
+    protocols = study.protocols
     reference = select(runs, **study.reference._asdict())
     texts = {row["text"]: row for row in to_rows(tables["corpus"])}
     corpus = texts[DATASET]
     return Section(
         words={
-            **study.model.model_dump(),
-            **study.training.model_dump(),
+            **protocols[NANOGPT].model.model_dump(),
+            **protocols[NANOGPT].training.model_dump(),
             "compared": compared(arms, study),
             "baseline": f"{study.baseline.arm}-{study.baseline.placement}",
             "reference": str(study.reference),
