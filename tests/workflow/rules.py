@@ -9,8 +9,7 @@ from normscope.pages.figures import OF_LEDGER, load
 
 FOLDER = ROOT / "src/normscope/studies"
 CARD = "card"  # a study that is not a part of the paper
-PARTS = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
-STUDIES = ["main", *PARTS]
+STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
 ALL = {"claims": "claims", "frame": "pages", "metrics": "tables"}  # modules of every study
