@@ -195,12 +195,11 @@ class Config(Studies):
     def texts_exist(self) -> Self:
         if DATASET in self.texts:
             raise ValueError(f"texts.{DATASET}: this name is that of the default text")
-        for study in (self.main, self.jacobian, self.literature):
-            for name, protocol in study.protocols.items():
+        for study in self.studies.values():
+            for name, protocol in getattr(study, "protocols", {}).items():
                 if protocol.text not in self.every_text:
-                    where = type(study).__name__.lower()
                     raise ValueError(
-                        f"{where}.protocols.{name}.text: unknown text {protocol.text!r}; "
+                        f"{study.name}.protocols.{name}.text: unknown text {protocol.text!r}; "
                         + suggest(protocol.text, self.every_text)
                     )
         return self

@@ -139,7 +139,7 @@ def _lists(raw: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
     """Study, key and blocks of every list of blocks. What is no list is reported when validated."""
     for name, study in TRAINED.items():
         part = raw.get(name)
-        for key in study.GRIDS:
+        for key in study.grids():
             if isinstance(part, Mapping) and isinstance(part.get(key), list):
                 yield name, key, part[key]
 
@@ -150,11 +150,12 @@ def _is_open(block: Any) -> bool:
 
 def _cells(name: str, key: str, block: Mapping[str, Any]) -> Iterator[OpenCell]:
     """The cells of a block, each with a block of its own; none if the block is wrong."""
-    grid = TRAINED[name].GRIDS[key]
+    grid = TRAINED[name].grids()[key]
     try:
         whole = grid.model_validate({**block, "learning_rates": [ANY_RATE]})
     except ValidationError:
         return
     for cell in whole.cells():
-        single = {factor: [getattr(cell, of_cell)] for factor, of_cell in grid.FACTORS.items()}
+        listed = {k: v for k, v in grid.keys().items() if isinstance(getattr(whole, v), list)}
+        single = {key: [getattr(cell, field)] for field, key in listed.items()}
         yield OpenCell(name, cell, {**block, **single})

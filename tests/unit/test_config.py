@@ -218,9 +218,7 @@ def test_an_error_names_the_key_the_value_and_the_remedy(key, value, parts):
     ],
 )
 def test_factors_of_the_backward_pass_belong_to_the_runs_of_jacobian(key, value):
-    with pytest.raises(
-        ConfigError, match="jacobian.protocols.small.model"
-    ):
+    with pytest.raises(ConfigError, match=r"protocols\.small\.model: "):
         load(config(**{f"jacobian.protocols.small.model.{key}": value}))
 
 

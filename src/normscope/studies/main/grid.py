@@ -12,8 +12,8 @@ from normscope.schema import Distinct, PositiveInt, Some, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import MainTables, StreamProbe
-from normscope.studies.protocols import ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings, vocabulary
+from normscope.studies.protocols import Baseline, ProtocolGrid, ProtocolName, ProtocolStudy
+from normscope.studies.study import Settings, Stages, vocabulary
 from normscope.verdicts.vocabulary import Vocabulary, planned
 
 NANOGPT = "nanogpt"  # the protocol that is compared with published numbers
@@ -32,9 +32,13 @@ class Main(ProtocolStudy):
     """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES
-    PROBED: ClassVar = ("stream", "laws")
-    FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
+    STAGES: ClassVar = Stages(
+        probed=("stream", "laws"),
+        files=("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json"),
+    )
 
+    runs: Annotated[list[ProtocolGrid], Some]
+    baseline: Baseline
     gain: Gain
 
     @model_validator(mode="after")
