@@ -6,6 +6,7 @@ from project import ROOT
 
 from normscope.config import Config
 from normscope.pages.figures import OF_LEDGER, load
+from normscope.pilot import TRAINED as TRAINED_STUDIES
 
 FOLDER = ROOT / "src/normscope/studies"
 CARD = "card"  # a study that is not a part of the paper
@@ -23,6 +24,9 @@ RULES = {
     f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
     for stage, script in STAGES.items()
     for path in FOLDER.glob(f"*/{MODULES[stage]}.py")
+}
+RULES |= {
+    f"{study}_train": [SCRIPTS["train"], FOLDER / study / "train.py"] for study in TRAINED_STUDIES
 }
 RULES |= {
     f"figure_{name}": [SCRIPTS["draw"], FOLDER / figure.study / f"figures/{name}.py"]
