@@ -246,7 +246,7 @@ def template_text(folder: Path, printed: Frame) -> str:
 def opening(folder: Path, printed: Frame, end: str) -> str:
     """The project's summary up to the words ``end``, on one line."""
     (folder / "opening.md").write_text((REPORT / "summary.md").read_text().partition(end)[0])
-    words = {**printed.words, "table": "[{}]".format, "findings": ["A finding."], "forest": "F"}
+    words = {**printed.words, "table": "[{}]".format, "forest": "F"}
     return " ".join(fill(environment(folder), "opening.md", words).split())
 
 

@@ -1,5 +1,5 @@
 # reads:  results/<study>/tables/*.csv, data/claims/*.yaml, the captions in results/paper/figures/, the
-#         templates in workflow/report/, figures.yaml, finding.md and section.md of each study, and
+#         templates in workflow/report/, figures.yaml and section.md of each study, and
 #         evidence/, with the frozen tests
 # writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
 #         summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex and
@@ -8,13 +8,13 @@
 
 # the manifest records the style of figures too
 CONFIGURATION = CONFIG.recorded("figures")
-# the text and the layouts of the summary; studies without a finding or section are left out
+# the text and the layouts of the summary; studies without a section are left out
 LAYOUTS = (
     *("summary.md", "summary.typ", "page.html.j2", "page.css"),
     *("latex/example.tex", "latex/table.tex"),
 )
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
-TEMPLATES += of_studies("finding.md") + of_studies("section.md")
+TEMPLATES += of_studies("section.md")
 # the project's data files, which the manifest lists: prompts and published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run

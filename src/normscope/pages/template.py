@@ -16,7 +16,7 @@ from normscope.pages.figures import FOREST
 from normscope.pages.frame import Frame
 from normscope.pages.markdown import CARDS, FIGURES, PLOTS, Markdown, escaped_word, reference
 
-SUMMARY, SECTION, FINDING = "summary.md", "{}/section.md", "{}/finding.md"
+SUMMARY, SECTION = "summary.md", "{}/section.md"
 
 
 def environment(*folders: Path, **options: Any) -> Environment:
@@ -52,12 +52,10 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
 
     ``summary.md`` is filled with the words of the frame, those of each study by its name, and
     ``sections``: ``<study>/section.md`` of every study that has one, in the order of the frame,
-    each filled with the words of the study and of the frame; ``findings`` likewise, from
-    ``<study>/finding.md``, without those that are empty. In all of them ``table("loss")`` is a
-    table, in a section a table of its study; ``has("loss")`` says whether it has rows, and
-    ``verdict("key")``, ``measured("key")`` and ``answers("key")`` are a statement's verdict, what
-    was measured, and the answers of its readings with data. In the summary ``cards("key")`` are
-    those of a document, and ``plots("one other")`` the small plots of statements.
+    each filled with the words of the study and of the frame. In both of them ``table("loss")`` is
+    a table, in a section a table of its study, and ``has("loss")`` says whether it has rows. In the
+    summary ``cards("key")`` are those of a document, and ``plots("one other")`` the small plots of
+    statements.
 
     Args:
         folder: of ``summary.md``.
@@ -69,23 +67,20 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     """
     # one escape for all words; marks and sections are Markdown already
     templates = environment(folder, studies, finalize=escaped_word)
-    parts: dict[str, list[Markdown]] = {SECTION: [], FINDING: []}
+    sections = []
     for study, words in frame.sections.items():
-        offered = {**_tables(frame, f"{study}."), **_statements(frame)}
+        offered = _tables(frame, f"{study}.")
         known = {**frame.words, **words}
         if hidden := ", ".join(sorted(known.keys() & offered.keys())):
             raise Explained(
                 f"study {study}: rename words that templates have as functions: {hidden}"
             )
-        known |= offered
-        for part, texts in parts.items():
-            name = part.format(study)
-            if (studies / name).is_file() and (text := fill(templates, name, known)).strip():
-                texts.append(Markdown(text))
+        name = SECTION.format(study)
+        if (studies / name).is_file():
+            sections.append(Markdown(fill(templates, name, known | offered)))
     words = {**frame.words, **frame.sections, **_tables(frame, "")}
     words |= {
-        "sections": parts[SECTION],
-        "findings": [Markdown(" ".join(text.split())) for text in parts[FINDING]],
+        "sections": sections,
         "forest": reference(FOREST) if FOREST in frame.figures else "",
         "figures": reference(FIGURES),
         "cards": lambda document: reference(f"{CARDS}{document}"),
@@ -117,19 +112,4 @@ def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
     return {
         "table": lambda name: reference(full(name)),
         "has": lambda name: bool(frame.tables[full(name)].rows),
-    }
-
-
-def _statements(frame: Frame) -> dict[str, Callable[[str], str]]:
-    """What a finding says about statements; a ledger may lack them."""
-    cards = {card["key"]: card for card in frame.cards}
-
-    def answers(key: str) -> str:
-        readings = cards[key]["readings"] if key in cards else ()
-        return ", ".join(f"{r['name']}: {r['answer']}" for r in readings if r["has_data"])
-
-    return {
-        "answers": answers,
-        "verdict": lambda key: cards[key]["verdict"] if key in cards else "",
-        "measured": lambda key: cards[key]["measured"] if key in cards else "",
     }

@@ -88,6 +88,6 @@ def test_an_unsupported_block_is_an_error(tmp_path, text, message):
 
 
 def test_a_word_that_would_hide_behind_a_function_is_an_error(tmp_path):
-    hiding = replace(TWO, sections={"a": {"measured": ["one protocol"]}})
-    with pytest.raises(Explained, match=r"study a: .* functions: measured"):
-        template_text(templates(tmp_path, "{{ sections }}", a="{{ measured }}"), hiding)
+    hiding = replace(TWO, sections={"a": {"table": ["one protocol"]}})
+    with pytest.raises(Explained, match=r"study a: .* functions: table"):
+        template_text(templates(tmp_path, "{{ sections }}", a="{{ table }}"), hiding)
