@@ -75,10 +75,9 @@ def table(name: str) -> pd.DataFrame:
 
 @cache
 def config() -> Config:
-    """The configuration of the evidence, without its dataset and device."""
+    """The project's configuration, with the part on depth that the evidence was made with."""
     made = json.loads(result("manifest.json").read_text())["config"]
-    ours = read_project(ROOT)  # the record may be older, and have keys in other places
-    return load(ours | {key: value for key, value in made.items() if key in ours})
+    return load(read_project(ROOT) | {"depth": made["depth"]})
 
 
 def grid() -> Depth:

@@ -62,7 +62,7 @@ def statements() -> str:
     ledger, manifest = (
         json.loads((folder / f"{n}.json").read_text()) for n in ("claims", "manifest")
     )
-    entries = figures.drawn(figures.load(FOLDER, config.studies), config)
+    entries = figures.load(FOLDER, config.studies)
     titles = figures.OF_LEDGER | {name: entry.title for name, entry in entries.items()}
     svgs = {path.stem: path.read_bytes() for path in (folder / "figures").glob("*.svg")}
     frame = collect(
