@@ -60,13 +60,13 @@ MODELS = [
     f"results/{s}/{os.path.dirname(record)}/{file}"
     for s, study in STUDIES.items()
     for record in study.records()
-    for file in study.TRAINED
+    for file in study.STAGES.trained
 ]
 PROBES = [
     f"results/{s}/probes/{name}/{table}.csv"
     for s, study in STUDIES.items()
     for name in study.probes()
-    for table in study.PROBED
+    for table in study.STAGES.probed
 ]
 FIGURE_FILES = [file for suffix in DRAWN for file in drawn(suffix)]
 TEXTS = [f"{corpus(t)}/{name}" for t in CONFIG.texts_read for name in TEXT_FILES]

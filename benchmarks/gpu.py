@@ -42,12 +42,13 @@ NORM = ARMS["layernorm_gain"].norm
 def recipe(seeds: int, config: str | None, **training: object) -> Stack:
     """Models of the main study's sizes and training, one per seed, on the GPU."""
     main = load(read_project(ROOT, *([ROOT / config] if config else []))).main
+    nanogpt = main.protocols["nanogpt"]
     return Stack(
         norm=NORM,
         placement="pre",
         seeds=list(range(seeds)),
-        model=main.model,
-        training=main.training.model_copy(update=training),
+        model=nanogpt.model,
+        training=nanogpt.training.model_copy(update=training),
         device="cuda",
     )
 

@@ -58,10 +58,10 @@ def decisive() -> tuple[Problem, int, int]:
 
 
 def problems() -> dict[str, tuple[Problem, int, int]]:
-    small = CONFIG.jacobian.protocols["small"]
+    nanogpt, small = CONFIG.main.protocols["nanogpt"], CONFIG.jacobian.protocols["small"]
     deep = CONFIG.depth.sizes.model(Shape("layernorm", "pre", True, "gpt2", 12))
     return {
-        "nanoGPT's for CPUs": next_character(CONFIG.main.model, CONFIG.main.training),
+        "nanoGPT's for CPUs": next_character(nanogpt.model, nanogpt.training),
         "Jacobian, small": next_character(small.model, small.training),
         "decisive test": decisive(),
         "depth, 12 blocks": next_character(deep, CONFIG.depth.training),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from normscope.verdicts.entry import Document
 from pydantic import BaseModel
 
 from normscope.config import Config, load
@@ -16,7 +17,6 @@ from normscope.nn.arms import ARMS
 from normscope.pages.figures import Figure
 from normscope.pilot import read_project
 from normscope.studies.folder import declared_tables
-from normscope.verdicts.entry import Document
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)

@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from normscope.verdicts.claim import Evidence
+from normscope.verdicts.entry import Claims, Entry
+from normscope.verdicts.entry import load as load_claims
+from normscope.verdicts.judgement import find_all, judge
+from normscope.verdicts.record import record
 
 from normscope.config import Config, load
 from normscope.nn.recipe import PLACEMENTS
@@ -22,12 +27,7 @@ from normscope.statistics.levels import ALPHA
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS
 from normscope.studies.statements import digests_of, import_tests
-from normscope.verdicts.claim import Evidence
-from normscope.verdicts.entry import Claims, Entry
-from normscope.verdicts.entry import load as load_claims
 from normscope.verdicts.frozen import Plan, read_frozen
-from normscope.verdicts.judgement import find_all, judge
-from normscope.verdicts.record import record
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
@@ -75,9 +75,9 @@ def table(name: str) -> pd.DataFrame:
 
 @cache
 def config() -> Config:
-    """The configuration of the evidence, without its dataset and device."""
+    """The project's configuration, with the part on depth that the evidence was made with."""
     made = json.loads(result("manifest.json").read_text())["config"]
-    return load(read_project(ROOT) | made)
+    return load(read_project(ROOT) | {"depth": made["depth"]})
 
 
 def grid() -> Depth:

@@ -61,7 +61,7 @@ def statements() -> str:
     """
     folder, config = evidence(), lesson.config()
     manifest = json.loads((folder / "manifest.json").read_text())
-    entries = figures.drawn(figures.load(FOLDER, config.studies), config)
+    entries = figures.load(FOLDER, config.studies)
     svgs = {path.stem: path.read_bytes() for path in (folder / "figures").glob("*.svg")}
     frame = collect(
         {},

@@ -26,7 +26,6 @@ from normscope.pages import figures
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import FOLDER
-from normscope.studies.main.grid import Main
 from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
 from normscope.verdicts.document import load as load_claims
@@ -250,8 +249,7 @@ def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
         before["config"]["level"] != now["config"]["level"]
     ):
         raise Explained("the kept studies have other texts or another level: keep a whole run")
-    keys = {key for name in again for key in (Main.model_fields if name == "main" else [name])}
-    config = {**before["config"], **{key: now["config"][key] for key in {*keys, "figures"}}}
+    config = before["config"] | {key: now["config"][key] for key in (*again, "figures")}
     origin = {key: before[key] for key in ORIGIN}
     kept = {k: {"origin": origin, **v} for k, v in before["studies"].items() if k not in again}
     # the digest of a configuration is that of one run

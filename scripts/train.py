@@ -11,6 +11,7 @@ from normscope.errors import run_script
 from normscope.studies.stage import recipe_type, source, stage
 from normscope.train.files import write_models
 from normscope.train.outputs import TrainingFlags, say
+from normscope.train.plan import next_character
 from normscope.train.runtime import start
 from normscope.train.session import train
 from normscope.train.stacking import in_step
@@ -26,7 +27,7 @@ class Flags(TrainingFlags):
 
 
 def main() -> None:
-    prepare = stage("train")
+    prepare = stage("train", next_character)
     flags = parse(Flags, sys.argv[2:], recipe=recipe_type(prepare))
     runtime = start(flags.recipe.training.precision, flags.threads, flags.recipe.device)
     plan = prepare(flags.recipe, flags.data)

@@ -82,12 +82,14 @@ def _whole_percent(level: float) -> float:
     return level
 
 
-class Studies(Main):
-    """The configurations of all studies, and what they share.
+MOVED = {
+    "model": "main.protocols.nanogpt",
+    "training": "main.protocols.nanogpt",
+}  # and others to main
 
-    The keys of the main study are at the top level, because most users change only these. Each
-    other study has one field.
-    """
+
+class Studies(Strict):
+    """The configurations of all studies, by name, and what they share."""
 
     level: Annotated[float, Field(gt=0, lt=1), AfterValidator(_whole_percent)] = Field(
         default=0.95, description="confidence level of every interval, a whole percent"
@@ -97,6 +99,7 @@ class Studies(Main):
         default={}, description="arms whose norms have code of their own, by name"
     )
     card: Card | None = Field(default=None, description="norms whose card is made")
+    main: Main
     recall: Recall
     jacobian: Jacobian
     depth: Depth
@@ -110,16 +113,22 @@ class Studies(Main):
         unused = {key for key in ("arms", "card") if not getattr(self, key)}
         return {key: value for key, value in serialize(self).items() if key not in unused}
 
-    @cached_property
-    def main(self) -> Main:
-        """The configuration of the main study."""
-        return Main(**{key: getattr(self, key) for key in Main.model_fields})
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_stand_in_their_study(cls, raw: Any) -> Any:
+        """Name the new place of keys that were at the top."""
+        moved = [
+            key for key in (*MOVED, *Main.model_fields) if isinstance(raw, dict) and key in raw
+        ]
+        if moved:
+            places = ", ".join(f"{MOVED.get(key, 'main')}.{key}" for key in moved)
+            raise ValueError(f"{', '.join(moved)}: keys of the main study are now {places}")
+        return raw
 
     @cached_property
     def studies(self) -> dict[str, Study]:
         """The configuration of each study by name, in the order of the page."""
-        parts = {name: part for name, part in self if isinstance(part, Study)}
-        return {"main": self.main, **parts}
+        return {name: part for name, part in self if isinstance(part, Study)}
 
     @property
     def trained(self) -> dict[str, TrainedStudy]:
@@ -186,13 +195,11 @@ class Config(Studies):
     def texts_exist(self) -> Self:
         if DATASET in self.texts:
             raise ValueError(f"texts.{DATASET}: this name is that of the default text")
-        studies = {"": self.protocols, "jacobian.": self.jacobian.protocols}
-        studies["literature."] = self.literature.protocols
-        for study, protocols in studies.items():
-            for name, protocol in protocols.items():
+        for study in self.studies.values():
+            for name, protocol in getattr(study, "protocols", {}).items():
                 if protocol.text not in self.every_text:
                     raise ValueError(
-                        f"{study}protocols.{name}.text: unknown text {protocol.text!r}; "
+                        f"{study.name}.protocols.{name}.text: unknown text {protocol.text!r}; "
                         + suggest(protocol.text, self.every_text)
                     )
         return self
@@ -203,9 +210,8 @@ class Config(Studies):
         for study, part in self.studies.items():
             for name in (*part.trainings(), *part.probes()):
                 if len(name) > LONGEST_NAME:
-                    where = "runs" if study == "main" else study
                     raise ValueError(
-                        f"{where}: the name of a job has {len(name)} characters, more than the "
+                        f"{study}: the name of a job has {len(name)} characters, more than the "
                         f"{LONGEST_NAME} of which files can be named ({name[:LONGEST]}...): give "
                         "learning_rates with fewer digits, or the protocol a shorter name"
                     )

@@ -10,7 +10,6 @@ from normscope.config import Studies
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
 from normscope.io.yamlfile import laid_over, read_config
-from normscope.studies.main.grid import Main
 from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of, read_trials
 from normscope.studies.study import TrainedStudy
 
@@ -19,7 +18,7 @@ TRIALS = Path("data/pilot.csv")  # in the folder of the project, and in that of 
 CODE = Path("results/code/norms")  # copies of the code of custom norms, in the folder of the user
 SHOWN = 5  # cells that a message lists
 ANY_RATE = 0.001  # of cells whose rate does not matter yet
-TRAINED = {"main": Main} | {
+TRAINED = {
     name: field.annotation
     for name, field in Studies.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, TrainedStudy)
@@ -101,7 +100,7 @@ def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
                 new.append({**single, "learning_rates": [least(tried) if tried else ANY_RATE]})
             if not cells:  # wrong in another key, which is reported instead
                 new.append({**block, "learning_rates": [ANY_RATE]})
-        done |= {key: new} if name == "main" else {name: {**done[name], key: new}}
+        done[name] = {**done[name], key: new}
     return done
 
 
@@ -139,8 +138,8 @@ def _pilot(raw: Any, losses: Losses) -> Pilot | None:
 def _lists(raw: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
     """Study, key and blocks of every list of blocks. What is no list is reported when validated."""
     for name, study in TRAINED.items():
-        part = raw if name == "main" else raw.get(name)
-        for key in study.GRIDS:
+        part = raw.get(name)
+        for key in study.grids():
             if isinstance(part, Mapping) and isinstance(part.get(key), list):
                 yield name, key, part[key]
 
@@ -151,11 +150,12 @@ def _is_open(block: Any) -> bool:
 
 def _cells(name: str, key: str, block: Mapping[str, Any]) -> Iterator[OpenCell]:
     """The cells of a block, each with a block of its own; none if the block is wrong."""
-    grid = TRAINED[name].GRIDS[key]
+    grid = TRAINED[name].grids()[key]
     try:
         whole = grid.model_validate({**block, "learning_rates": [ANY_RATE]})
     except ValidationError:
         return
     for cell in whole.cells():
-        single = {factor: [getattr(cell, of_cell)] for factor, of_cell in grid.FACTORS.items()}
+        listed = {k: v for k, v in grid.keys().items() if isinstance(getattr(whole, v), list)}
+        single = {key: [getattr(cell, field)] for field, key in listed.items()}
         yield OpenCell(name, cell, {**block, **single})

@@ -23,7 +23,7 @@ def longer(root: Path) -> Project:
     """A project with trainings that are long enough to be hit, and frequent checkpoints."""
     project = fresh(root)
     config = yaml.safe_load((project.root / "config.yaml").read_text())
-    config["training"] |= {"steps": STEPS}
+    config["main"]["protocols"]["nanogpt"]["training"] |= {"steps": STEPS}
     (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     checkpoint_every(project, EVERY)
     return project

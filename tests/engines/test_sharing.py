@@ -22,9 +22,10 @@ def reseeded(project: Project, old: str, new: str) -> None:
     """Another seed for the first job of the configuration."""
     path = project.root / "config.yaml"
     config = yaml.safe_load(path.read_text())
-    seeds = config["runs"][0]["seeds"]
-    config["runs"][0]["seeds"] = [int(new) if seed == int(old) else seed for seed in seeds]
-    assert config["runs"][0]["seeds"] != seeds
+    run = config["main"]["runs"][0]
+    seeds = run["seeds"]
+    run["seeds"] = [int(new) if seed == int(old) else seed for seed in seeds]
+    assert run["seeds"] != seeds
     path.write_text(yaml.safe_dump(config, sort_keys=False))
 
 

@@ -64,7 +64,7 @@ def small(root: Path) -> Project:
     project = fresh(root)
     path = project.root / "config.yaml"
     config = yaml.safe_load(path.read_text())
-    config["training"] |= {"steps": 2000, "eval_every": 1000}
+    config["main"]["protocols"]["nanogpt"]["training"] |= {"steps": 2000, "eval_every": 1000}
     path.write_text(yaml.safe_dump(config, sort_keys=False))
     return project
 

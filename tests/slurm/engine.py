@@ -10,6 +10,8 @@ from typing import Any
 import project
 import yaml
 
+from normscope.io.yamlfile import laid_over
+
 SNAKEMAKE = [
     *("snakemake", "--profile", "profiles/slurm"),
     # this Slurm keeps no accounts and no accounting
@@ -76,11 +78,10 @@ def fresh(root: Path, **changes: Any) -> Any:
     made = project.fresh(root)
     path = made.root / "config.yaml"
     config = yaml.safe_load(path.read_text())
-    for key, value in changes.items():
-        config[key] = config[key] | value
-    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    path.write_text(yaml.safe_dump(laid_over(config, changes), sort_keys=False))
     return made
 
 
 def long_run(root: Path) -> Path:
-    return fresh(root, training={"steps": 2000, "eval_every": 1000}).root
+    nanogpt = {"training": {"steps": 2000, "eval_every": 1000}}
+    return fresh(root, main={"protocols": {"nanogpt": nanogpt}}).root

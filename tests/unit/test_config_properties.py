@@ -166,11 +166,11 @@ def test_a_short_text_whose_aliases_hold_billions_of_values_is_one_short_message
     parts: list[Any] = [["x"] * 10]
     for _ in range(9):
         parts.append([parts[-1]] * 10)
-    for at in (("training",), ("training", "steps"), ("runs",), ("runs", 0, "seeds"), ("dataset",)):
+    for at in (("depth", "training"), ("main", "runs"), ("main", "runs", 0, "seeds"), ("dataset",)):
         check("config.yaml", [("replace", at, parts[-1])])
 
 
 def test_dotted_keys_are_refused_with_the_way_to_nest_them():
-    said = "training.steps: unknown key; nest what is written with dots: training: {steps: ...}"
+    said = "recall.stack: unknown key; nest what is written with dots: recall: {stack: ...}"
     with pytest.raises(ConfigError, match=re.escape(said)):
-        load(MAIN | {"training.steps": 50})
+        load(MAIN | {"recall.stack": 50})

@@ -61,7 +61,7 @@ def test_a_file_is_an_arm_wherever_arms_are_named(user):
     assert (custom.is_token_wise, custom.stacks, custom.options) == (True, True, {"eps": 1e-3})
     assert Path(custom.folder, "helper.py").read_text() == "SCALE = 1.0\n"
     block = {"protocol": "small", "arms": ["mine"], "placements": ["post"]}
-    raw["runs"] = [*raw["runs"], block | {"learning_rates": [0.003], "seeds": [1, 2]}]
+    raw["main"]["runs"].append(block | {"learning_rates": [0.003], "seeds": [1, 2]})
     raw["arms"] = {"mine": {"module": "my_norm.py:MyNorm"}}
     job = load(raw).main.trainings()["small-mine-post-0.003-1"]
     assert type(job).model_validate_json(job.model_dump_json()) == job

@@ -41,7 +41,7 @@ def test_every_record_of_every_study_is_in_the_manifest_and_no_other(written):
         for part in kind.values()
     }
     assert records == {f"{n}/{r}" for n, study in whole.studies.items() for r in study.records()}
-    assert set(manifest["studies"]["main"]["models"]) == set(whole.trainings())
+    assert set(manifest["studies"]["main"]["models"]) == set(whole.main.trainings())
     assert manifest["config"] == json.loads(text)
     assert manifest["config_sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert manifest["dataset"] == {"origin": "here"}

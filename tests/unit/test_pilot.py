@@ -69,12 +69,12 @@ def raw() -> dict[str, Any]:
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     tiny = yaml.safe_load((ROOT / "config/tiny.yaml").read_text())
     block = {"protocol": "small", "arms": ["layernorm", "rmsnorm"], "placements": ["pre"]}
-    runs = [*tiny["runs"][:1], {**block, "learning_rates": "pilot", "seeds": [7, 8]}]
+    runs = [*tiny["main"]["runs"][:1], {**block, "learning_rates": "pilot", "seeds": [7, 8]}]
     names = ("recall", "jacobian", "literature")
     others = {name: config[name] | {"runs": tiny[name]["runs"]} for name in names}
     others["recall"] |= {key: tiny["recall"][key] for key in ("tasks", "published", "corrected")}
     others["jacobian"] |= {"protocols": tiny["jacobian"]["protocols"]}
-    return config | others | {"runs": runs}
+    return config | others | {"main": config["main"] | {"runs": runs}}
 
 
 BOTH = [
@@ -117,7 +117,7 @@ def of_arms(placement: str, **rates: tuple[float, float | None]) -> list[Trial]:
 def of_one_arm() -> dict[str, Any]:
     """The configuration whose last block keeps one of its arms, in two placements."""
     config = raw()
-    config["runs"][-1] |= {"one_arm": True, "placements": ["pre", "post"], "seeds": [7]}
+    config["main"]["runs"][-1] |= {"one_arm": True, "placements": ["pre", "post"], "seeds": [7]}
     return config
 
 
@@ -149,7 +149,7 @@ def test_while_an_arm_is_untried_all_are_kept_so_that_the_pilot_trains_them():
 
 def test_no_test_rests_on_a_pilot_seed():
     config = raw()
-    config["runs"][-1]["seeds"] = [2, 7]
+    config["main"]["runs"][-1]["seeds"] = [2, 7]
     with pytest.raises(Explained, match=r"main: small, layernorm, pre would be .* seeds 2, which"):
         with_pilot(config, BOTH)
 
@@ -160,7 +160,7 @@ def test_no_test_rests_on_a_pilot_seed():
 )
 def test_what_else_is_wrong_with_a_block_is_reported_and_not_the_word(key, value, reported):
     config = raw()
-    config["runs"][-1][key] = value
+    config["main"]["runs"][-1][key] = value
     with pytest.raises(Explained) as error:
         load(filled(config, Pilot()))
     assert reported in str(error.value)

@@ -22,9 +22,13 @@ def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project
     project = made.copy(tmp_path_factory.mktemp("diverged") / "project")
     config = yaml.safe_load((project.root / "config.yaml").read_text())
     trainings = [protocol["training"] for protocol in config["jacobian"]["protocols"].values()]
-    for part in (config["training"], *config["recall"]["tasks"].values(), *trainings):
+    for part in (
+        config["main"]["protocols"]["nanogpt"]["training"],
+        *config["recall"]["tasks"].values(),
+        *trainings,
+    ):
         part["loss_bound"] = 0.01
-    config["runs"] = config["runs"][:1]
+    config["main"]["runs"] = config["main"]["runs"][:1]
     (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     project.snakemake("results/paper/summary.md")
     return project

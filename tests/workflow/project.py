@@ -139,11 +139,8 @@ def tiny(root: Path) -> dict[str, Any]:
     """The tiny configuration, reduced to few jobs of each kind."""
     config = yaml.safe_load((root / "config.yaml").read_text())
     choices = yaml.safe_load((root / "config" / "tiny.yaml").read_text())
-    literature = laid_over(config["literature"], choices["literature"])
-    for key, value in choices.items():
-        config[key] = config[key] | value if isinstance(value, dict) else value
-    config["literature"] = literature  # with the protocols that statements name
-    once, swept = literature["runs"]
+    config = laid_over(config, choices)
+    once, swept = config["literature"]["runs"]
     once["arms"] = ["layernorm"]
     swept["placements"], swept["learning_rates"] = ["pre"], [0.001, 0.003]
     config["dataset"] = {
@@ -151,7 +148,7 @@ def tiny(root: Path) -> dict[str, Any]:
         "sources": [{"kind": "path", "path": "corpus.txt"}],
     }
     # one rate of the main runs, and one arm of the recall test
-    config["runs"][0]["learning_rates"] = [0.001]
+    config["main"]["runs"][0]["learning_rates"] = [0.001]
     recall = config["recall"]
     recall["published"]["arms"] = recall["published"]["arms"][:1]
     recall["corrected"]["arms"] = ["layernorm"]

@@ -6,11 +6,11 @@ from project import ROOT
 
 from normscope.config import Config
 from normscope.pages.figures import OF_LEDGER, load
+from normscope.pilot import TRAINED as TRAINED_STUDIES
 
 FOLDER = ROOT / "src/normscope/studies"
 CARD = "card"  # a study that is not a part of the paper
-PARTS = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
-STUDIES = ["main", *PARTS]
+STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
 ALL = {"claims": "claims", "frame": "pages", "metrics": "tables"}  # modules of every study
@@ -24,6 +24,9 @@ RULES = {
     f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
     for stage, script in STAGES.items()
     for path in FOLDER.glob(f"*/{MODULES[stage]}.py")
+}
+RULES |= {
+    f"{study}_train": [SCRIPTS["train"], FOLDER / study / "train.py"] for study in TRAINED_STUDIES
 }
 RULES |= {
     f"figure_{name}": [SCRIPTS["draw"], FOLDER / figure.study / f"figures/{name}.py"]

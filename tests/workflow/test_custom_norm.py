@@ -39,8 +39,8 @@ def project(made: Project, tmp_path: Path) -> Project:
     recall["runs"][0]["arms"].append("mine")
     depth["start"][0]["arms"].append("mine")
     arms = {"mine": {"module": "my_norm.py:MyNorm", "label": "My norm"}, "torchs": TORCHS}
-    runs = [*config["runs"], block | {"arms": ["mine", "torchs", "layernorm"]}]
-    choices = {"arms": arms, "runs": runs, "recall": recall, "depth": depth}
+    runs = [*config["main"]["runs"], block | {"arms": ["mine", "torchs", "layernorm"]}]
+    choices = {"arms": arms, "main": {"runs": runs}, "recall": recall, "depth": depth}
     (project.root / "mine/choices.yaml").write_text(yaml.safe_dump(choices, sort_keys=False))
     return project
 

@@ -74,9 +74,9 @@ def test_wrong_registries_are_rejected(made: Project, edit: Edit, message: str):
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ("training={stesp: 30}", "training.stesp: unknown key; did you mean steps?"),
-        ("training={steps: many}", "'many'"),
-        (f"runs={NESTED}", "runs.0.arms.0"),
+        ("depth={training: {stesp: 30}}", "training.stesp: unknown key; did you mean steps?"),
+        ("depth={training: {steps: many}}", "'many'"),
+        (f"main={{runs: {NESTED}}}", "main.runs.0.arms.0"),
     ],
 )
 def test_choices_on_the_command_line_are_checked_like_a_file(
@@ -110,9 +110,9 @@ def test_a_configfile_that_cannot_be_read_is_named(
 def test_a_number_is_decimal_wherever_it_is_given(made: Project, tmp_path: Path):
     """In YAML 1.1, 0060 is 48, and the models would be trained again."""
     path = tmp_path / "my.yaml"
-    path.write_text("training: {steps: 0060}\n")
+    path.write_text("main: {protocols: {nanogpt: {training: {steps: 0060}}}}\n")
     assert made.planned("--configfile", str(path)) == {}
-    assert made.planned("--config", "training={steps: 0060}") == {}
+    assert made.planned("--config", "main={protocols: {nanogpt: {training: {steps: 0060}}}}") == {}
     with made.edited(CONFIG, "  steps: 60", "  steps: 0060"):
         assert made.planned() == {}
 

@@ -97,7 +97,7 @@ def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
         values = (f"norm={norm}", "level=2")  # the second belongs to the parent
         return parent.snakemake("-n", "main", "--config", *values, ok=ok)
 
-    alone = "{stack: 1, training: {steps: 500}}"
+    alone = "{main: {stack: 1, protocols: {nanogpt: {training: {steps: 500}}}}}"
     assert jobs(planned(alone))["main_train"] > jobs(planned("{}"))["main_train"]
     assert "configuration: Input should be keys with values" in planned("5", ok=False)
     assert "level: Input should be a valid number, got {}" in planned("{level: {}}", ok=False)

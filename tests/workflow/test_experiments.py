@@ -7,7 +7,7 @@ import pytest
 import yaml
 from project import Project
 
-STEPS = ("--set-param", "config.yaml:training.steps=50")
+STEPS = ("--set-param", "config.yaml:main.protocols.nanogpt.training.steps=50")
 
 
 @pytest.fixture(scope="module")
@@ -92,5 +92,10 @@ def test_experiments_in_copies_share_the_store(recorded: Project):
     runs = {e["name"]: e["revs"][0]["data"] for e in commit["experiments"]}
     assert set(runs) == {"first", "next"}
     for data in runs.values():
-        assert data["params"]["config.yaml"]["data"]["training"]["steps"] == 50
+        assert (
+            data["params"]["config.yaml"]["data"]["main"]["protocols"]["nanogpt"]["training"][
+                "steps"
+            ]
+            == 50
+        )
         assert data["outs"]["store"]["nfiles"] == len(trained)

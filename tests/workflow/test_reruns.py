@@ -167,7 +167,7 @@ def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project, tm
     paper = project.root / "results" / "paper"
     with (
         project.edited("src/normscope/nn/arms.py", last, row + last),
-        project.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
+        project.edited("config.yaml", "    - layernorm\n", "    - layernorm\n    - half\n"),
     ):
         planned = project.planned()
         assert (planned["main_train"], planned["main_probe"]) == (1, 1)  # of two seeds

@@ -28,9 +28,10 @@ def project(made: Project, tmp_path: Path) -> Project:
         "sha256": digest,
         "sources": [{"kind": "path", "path": "other.txt"}],
     }
-    config["protocols"]["other"] = config["protocols"]["small"] | {"text": "second"}
-    config["runs"].append(RUN | {"learning_rates": [0.003], "seeds": [1]})
-    config["gain"]["protocols"].append("other")
+    main = config["main"]
+    main["protocols"]["other"] = main["protocols"]["small"] | {"text": "second"}
+    main["runs"].append(RUN | {"learning_rates": [0.003], "seeds": [1]})
+    main["gain"]["protocols"].append("other")
     (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     return project
 
@@ -46,7 +47,7 @@ def test_a_protocol_on_a_second_text(project: Project, made: Project):
     assert set(meta["characters"]) == set(CHARACTERS)
     manifest = json.loads((results / "paper/manifest.json").read_text())
     assert manifest["texts"] == {"second": meta}
-    assert manifest["config"]["protocols"]["other"]["text"] == "second"
+    assert manifest["config"]["main"]["protocols"]["other"]["text"] == "second"
 
     model = normscope.load("main.other-layernorm-pre-0.003-1", results=results)
     assert model.get_submodule("token_embedding").weight.shape[0] == len(CHARACTERS)

@@ -313,7 +313,7 @@ def corpus_read(study):
 
 def corpus_files(study):
     """The tokens that a job of a study reads."""
-    if not STUDIES[study].READS_CORPUS:
+    if not STUDIES[study].STAGES.reads_corpus:
         return []
     folder = corpus_read(study)
     return lambda wildcards: [f"{folder(wildcards)}/{name}" for name in TOKENS]
@@ -321,7 +321,7 @@ def corpus_files(study):
 
 def corpus_flag(study):
     """The flag that gives a job of a study the tokens."""
-    if not STUDIES[study].READS_CORPUS:
+    if not STUDIES[study].STAGES.reads_corpus:
         return ""
     folder = corpus_read(study)
     return lambda wildcards: f"--data {folder(wildcards)}"
@@ -331,7 +331,7 @@ def corpora(study):
     """The tokens of all texts that the tables of a study are made from, and what is known of them."""
     part = STUDIES[study]
     texts = dict.fromkeys(
-        [DATASET, *part.job_texts().values()] if part.READS_CORPUS else []
+        [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
     )
     return [f"{corpus(t)}/{name}" for t in texts for name in TEXT_FILES]
 
@@ -396,7 +396,9 @@ def probed(study):
     def files(wildcards):
         jobs = part.probed(wildcards.name)
         return [
-            f"results/{study}/models/{j}/{f}" for j in jobs for f in part.PROBE_READS
+            f"results/{study}/models/{j}/{f}"
+            for j in jobs
+            for f in part.STAGES.probe_reads
         ]
 
     return files
@@ -409,7 +411,7 @@ def tabulated(study):
 
 def study_files(study):
     """The files of data/ that the tables of a study use, by name."""
-    return {name: data(name) for name in STUDIES[study].FILES}
+    return {name: data(name) for name in STUDIES[study].STAGES.files}
 
 
 def model_files(wildcards):

@@ -10,7 +10,7 @@ rule pretrained_probe:
         model_files,
         prompts=data("prompts.yaml"),
     output:
-        multiext("results/pretrained/probes/{name}/", *STUDIES["pretrained"].TRAINED),
+        multiext("results/pretrained/probes/{name}/", *CONFIG.pretrained.STAGES.trained),
     log:
         "results/logs/pretrained_probe/{name}.log",
     cache: "omit-software"

@@ -5,7 +5,7 @@
 
 for study, part in STUDIES.items():
 
-    if part.TRAINS:
+    if study in CONFIG.trained:
 
         rule:
             name:
@@ -14,7 +14,7 @@ for study, part in STUDIES.items():
                 code("train", study),
                 corpus_files(study),
             output:
-                multiext(f"results/{study}/models/{{name}}/", *part.TRAINED),
+                multiext(f"results/{study}/models/{{name}}/", *part.STAGES.trained),
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
@@ -41,7 +41,7 @@ for study, part in STUDIES.items():
                 " --timing results/benchmarks/{params.study}_train/{wildcards.name}.tsv"
                 " --out results/{params.study}/models/{wildcards.name} &> {log}"
 
-    if part.PROBED:
+    if part.STAGES.probed:
 
         rule:
             name:
@@ -53,7 +53,7 @@ for study, part in STUDIES.items():
             output:
                 multiext(
                     f"results/{study}/probes/{{name}}/",
-                    *(f"{table}.csv" for table in part.PROBED),
+                    *(f"{table}.csv" for table in part.STAGES.probed),
                 ),
             log:
                 f"results/logs/{study}_probe/{{name}}.log",
@@ -103,8 +103,8 @@ for study, part in STUDIES.items():
         params:
             recipe=recipe(part.tabulation(CONFIG.settings)),
             study=study,
-            models=part.MODELS_OF or study,
-            data="--data results/dataset" if part.READS_CORPUS else "",
+            models=part.STAGES.models_of or study,
+            data="--data results/dataset" if part.STAGES.reads_corpus else "",
             files=verbatim(json.dumps(study_files(study))),
         shell:
             'python "$NORMSCOPE/scripts/make_tables.py" {params.study} --recipe {params.recipe:q}'

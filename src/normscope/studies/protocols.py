@@ -1,16 +1,15 @@
-"""Studies of Transformers that learn a text, by protocol, arm, placement and rate. No torch."""
+"""Studies of Transformers that learn a text, by protocol, arm, learning rate and more. No torch."""
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
-from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
-from normscope.schema import LATER, Distinct, Extended, Rate, Seed, Some, Strict
+from normscope.schema import LATER, Distinct, Extended, Rate, Some, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.study import Grid, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
@@ -30,11 +29,7 @@ class Protocol(Strict):
 class ProtocolGrid(Grid, Extended):
     """One block of runs: the Cartesian product of its lists."""
 
-    FACTORS: ClassVar = {
-        "arms": "arm",
-        "placements": "placement",
-        "learning_rates": "learning_rate",
-    }
+    CELL: ClassVar = Cell
 
     protocol: ProtocolName
     arms: Annotated[list[ArmName], Some, Distinct]
@@ -43,22 +38,11 @@ class ProtocolGrid(Grid, Extended):
         description="a list, or pilot for the rate that the pilot seeds chose. Of several rates, "
         "an arm is reported at the best one, chosen on its other seeds"
     )
-    seeds: Annotated[list[Seed], Some, Distinct]
     one_arm: Annotated[bool, LATER] = Field(
         default=False,
         description="whether only that of the arms is trained whose pilot models have the lowest "
         "loss, such as one of several values of alpha; with learning_rates: pilot",
     )
-
-    @model_validator(mode="after")
-    def placements_fit(self) -> Self:
-        for cell in self.cells():
-            check_placement(cell.arm, cell.placement)
-        return self
-
-    def cells(self) -> Iterator[Cell]:
-        for values in self.product():
-            yield Cell(self.protocol, **values)
 
 
 class Baseline(Strict):
@@ -69,46 +53,38 @@ class Baseline(Strict):
 
 
 class ProtocolStudy(TransformerStudy):
-    """A study with one Transformer per protocol, arm, placement, learning rate and seed."""
+    """A study with one Transformer per cell and seed; a cell has a protocol and an arm.
 
-    GRIDS: ClassVar = {"runs": ProtocolGrid}
+    A factor of a cell that is a key of a model replaces that of the protocol's model.
+    """
 
-    runs: Annotated[list[ProtocolGrid], Some]
-
-    @property
-    @abstractmethod
-    def every_protocol(self) -> Mapping[str, Protocol]:
-        """Protocols by name."""
-
-    def models(self) -> list[tuple[Cell, int]]:
-        """Those of all blocks; a model that several blocks name counts once."""
-        runs = [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
-        return list(dict.fromkeys(runs))
+    protocols: Annotated[Mapping[ProtocolName, Protocol], Some]
 
     @model_validator(mode="after")
     def protocols_are_known(self) -> Self:
-        known = self.every_protocol
-        for i, grid in enumerate(self.runs):
-            if grid.protocol not in known:
-                raise ValueError(
-                    f"runs.{i}.protocol: unknown protocol {grid.protocol!r}; "
-                    f"known: {', '.join(known)}"
-                )
+        known = ", ".join(self.protocols)
+        for key in self.grids():
+            for i, grid in enumerate(getattr(self, key)):
+                if (name := grid.protocol) not in self.protocols:
+                    raise ValueError(
+                        f"{key}.{i}.protocol: unknown protocol {name!r}; known: {known}"
+                    )
         for cell in dict.fromkeys(cell for cell, _ in self.models()):
             where = f"arm {cell.arm}, protocol {cell.protocol}"
             checked(where, lambda c=cell: self.stack_of(c, [0]))
         return self
 
-    def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
-        protocol = self.every_protocol[cell.protocol]
-        training = protocol.training
+    def stack_of(self, cell: Any, seeds: list[int]) -> Stack:
+        protocol = self.protocols[cell.protocol]
+        training, factors = protocol.training, cell._asdict()
+        varied = {key: factors[key] for key in factors.keys() & Model.model_fields.keys()}
         return Stack(
             norm=ARMS[cell.arm].norm,
-            placement=cell.placement,
+            placement=factors.get("placement", "pre"),
             seeds=seeds,
-            model=protocol.model,
+            model=protocol.model.model_copy(update=varied),
             training=at_schedule(training, cell.learning_rate, training.warmup_steps),
         )
 
-    def text_of(self, cell: Cell) -> str:
-        return self.every_protocol[cell.protocol].text
+    def text_of(self, cell: Any) -> str:
+        return self.protocols[cell.protocol].text

@@ -1,8 +1,8 @@
 """What the scripts call of a study, and the folders that they hand over. No torch.
 
-A study's folder may have ``train.py`` with ``prepare``, ``probe.py`` with ``probe``, and
-``tabulate.py`` with ``tabulate``. The annotation of the first argument, ``recipe``, is the type
-that a job's parameters are read as.
+A study's folder has ``tabulate.py`` with ``tabulate``, and may have ``probe.py`` with ``probe`` and
+``train.py`` with ``prepare``, without which its models are Transformers that learn a text. The
+annotation of the first argument, ``recipe``, is the type that a job's parameters are read as.
 """
 
 import sys
@@ -54,21 +54,25 @@ class TableInputs(Inputs):
     files: Mapping[str, Path] = Field(default={}, description="other files, by their names")
 
 
-def stage(module: str) -> Callable[..., Any]:
+def stage(module: str, default: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """A study's function for a stage; the study is the first word of the command line.
 
     Args:
         module: of ``FUNCTIONS``.
+        default: for a study without this module.
 
     Raises:
         Explained: the word is missing, or no study with this stage.
     """
-    known = sorted(path.parent.name for path in Path(__file__).parent.glob(f"*/{module}.py"))
+    wanted = "tables" if default else module
+    known = sorted(path.parent.name for path in Path(__file__).parent.glob(f"*/{wanted}.py"))
     study = sys.argv[1] if len(sys.argv) > 1 else ""
     if study not in known:
         raise Explained(
             f"the first argument is {study!r}, and should be a study; {suggest(study, known)}"
         )
+    if default and not Path(__file__).with_name(study).joinpath(f"{module}.py").is_file():
+        return default
     return getattr(import_module(f"normscope.studies.{study}.{module}"), FUNCTIONS[module])
 
 

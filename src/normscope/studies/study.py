@@ -8,13 +8,14 @@ import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from normscope.columns import Table
 from normscope.io.texts import DATASET
-from normscope.schema import PositiveInt, Strict
+from normscope.nn.arms import check_placement
+from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict
 from normscope.studies.pilot import Pilot, Tuned
 from normscope.train.recipe import Device, Seeds, Stack, flops
 from normscope.train.stacking import stack_mb
@@ -39,19 +40,38 @@ class Settings(Strict):
     pilot: Pilot = Pilot()
 
 
+class Stages(NamedTuple):
+    """The files of a study's jobs, which the workflow makes and reads.
+
+    Args:
+        trained: Files of each expensive result.
+        probed: Names of ``probes/{name}/*.csv``, if rule ``<study>_probe`` makes them.
+        probe_reads: Files of every training job that a probing job reads.
+        tables_read: Files of all training jobs that the tables are made from.
+        reads_corpus: Whether its jobs read a text.
+        files: Files of ``data/`` that its tables are made from.
+        models_of: The study whose models its tables are made from.
+    """
+
+    trained: Sequence[str] = MODEL_FILES
+    probed: Sequence[str] = ()
+    probe_reads: Sequence[str] = ("models.safetensors", "config.json", "metrics.csv")
+    tables_read: Sequence[str] = ("metrics.csv", "curves.csv")
+    reads_corpus: bool = True
+    files: Sequence[str] = ()
+    models_of: str | None = None
+
+
 class Study(Strict, ABC):
     """A study: a part of the configuration, and the jobs that follow from it."""
 
-    # what the workflow makes and reads of the study, below results/<study>/
     TABLES: ClassVar[Mapping[str, Table]] = {}  # the declarations of tables/*.csv by name
-    TRAINS: ClassVar[bool] = True  # whether it trains models
-    TRAINED: ClassVar[Sequence[str]] = MODEL_FILES  # files of each expensive result
-    PROBED: ClassVar[Sequence[str]] = ()  # names of probes/{name}/*.csv, if the loop's rule probes
-    PROBE_READS: ClassVar[Sequence[str]] = MODEL_FILES[:2]  # of every training job probed
-    TABLES_READ: ClassVar[Sequence[str]] = ("metrics.csv", "curves.csv")  # of all training jobs
-    READS_CORPUS: ClassVar[bool] = True
-    FILES: ClassVar[Sequence[str]] = ()  # of data/, for its tables
-    MODELS_OF: ClassVar[str | None] = None  # the study whose models its tables are made from
+    STAGES: ClassVar[Stages] = Stages()
+
+    @property
+    def name(self) -> str:
+        """The name of its folder and of its key in the configuration."""
+        return type(self).__name__.lower()
 
     def trainings(self) -> Mapping[str, Seeds]:
         """What each training job trains, by the name of its folder."""
@@ -71,10 +91,10 @@ class Study(Strict, ABC):
 
     def tabulated(self, settings: Settings) -> list[str]:
         """Files that its tables are made from, below ``results/``."""
-        study = type(self).__name__.lower()
-        probes = [f"probes/{name}/{table}.csv" for name in self.probes() for table in self.PROBED]
-        models = [f"models/{name}/{file}" for name in self.trainings() for file in self.TABLES_READ]
-        return [f"{study}/{path}" for path in (*probes, *models)]
+        stages = self.STAGES
+        probes = [f"probes/{name}/{table}.csv" for name in self.probes() for table in stages.probed]
+        models = [f"models/{n}/{file}" for n in self.trainings() for file in stages.tables_read]
+        return [f"{self.name}/{path}" for path in (*probes, *models)]
 
     def context(self) -> int:
         """Tokens of the longest window of the corpus that its jobs read; 0 where they read none."""
@@ -114,13 +134,25 @@ Stacked = Annotated[
 class TrainedStudy(Study):
     """A study that trains models: a job trains several seeds of a cell."""
 
-    GRIDS: ClassVar[Mapping[str, type]]  # by key: the class of its blocks, which have cells()
-
     stack: Stacked
 
-    @abstractmethod
+    @classmethod
+    def grids(cls) -> dict[str, type["Grid"]]:
+        """The class of the blocks of each key whose models are trained."""
+        kinds = {key: get_args(field.annotation) for key, field in cls.model_fields.items()}
+        return {
+            key: kind[0]
+            for key, kind in kinds.items()
+            if kind and isinstance(kind[0], type) and issubclass(kind[0], Grid)
+            if "learning_rates" in kind[0].model_fields
+        }
+
     def models(self) -> list[tuple[Any, int]]:
-        """Cell and seed of every model, in the order of the configuration."""
+        """Cell and seed of every model of the blocks; one that several blocks name counts once."""
+        blocks = [grid for key in self.grids() for grid in getattr(self, key)]
+        return list(
+            dict.fromkeys((c, s) for grid in blocks for c in grid.cells() for s in grid.seeds)
+        )
 
     @abstractmethod
     def stack_of(self, cell: Any, seeds: list[int]) -> Any:
@@ -148,8 +180,8 @@ class TrainedStudy(Study):
 
     def tuned(self, settings: Settings) -> dict[str, Tuned]:
         """What the pilot models say of the cell of each training job."""
-        study = type(self).__name__.lower()
-        known = {name: settings.pilot.tuned(study, cell) for name, cell in self.cells().items()}
+        tuned = settings.pilot.tuned
+        known = {name: tuned(self.name, cell) for name, cell in self.cells().items()}
         return {name: tuned for name, tuned in known.items() if tuned}
 
     def job_texts(self) -> dict[str, str]:
@@ -159,8 +191,6 @@ class TrainedStudy(Study):
 
 class TransformerStudy(TrainedStudy):
     """A study that trains Transformers on texts."""
-
-    PROBE_READS: ClassVar = (*TrainedStudy.PROBE_READS, "metrics.csv")  # which says what diverged
 
     def context(self) -> int:
         return max(stack.model.block_size for stack in self.trainings().values())
@@ -174,15 +204,30 @@ class TransformerStudy(TrainedStudy):
 
 
 class Grid(Strict):
-    """One block of a configuration: the Cartesian product of its lists."""
+    """One block of a configuration: a cell for every combination of the values in its lists."""
 
-    FACTORS: ClassVar[Mapping[str, str]]  # what varies, by the key of its list, in order
+    CELL: ClassVar[type]  # a named tuple; each of its fields is a key of the block, or its plural
 
-    def product(self) -> Iterator[dict[str, Any]]:
-        """Every combination, as values by what varies; the last factor varies fastest."""
-        lists = [getattr(self, key) for key in self.FACTORS]
-        for values in itertools.product(*lists):
-            yield dict(zip(self.FACTORS.values(), values, strict=True))
+    seeds: Annotated[list[Seed], Some, Distinct]
+
+    @classmethod
+    def keys(cls) -> dict[str, str]:
+        """The key of every field of a cell."""
+        forms = {field: (field, f"{field}s", f"{field[:-1]}ies") for field in cls.CELL._fields}
+        return {f: next(k for k in names if k in cls.model_fields) for f, names in forms.items()}
+
+    def cells(self) -> Iterator[Any]:
+        """Every combination; the last field varies fastest."""
+        values = [getattr(self, key) for key in self.keys().values()]
+        lists = [value if isinstance(value, list) else [value] for value in values]
+        yield from itertools.starmap(self.CELL, itertools.product(*lists))
+
+    @model_validator(mode="after")
+    def placements_fit(self) -> Self:
+        for cell in self.cells():
+            if "placement" in cell._fields:
+                check_placement(cell.arm, cell.placement)
+        return self
 
 
 C = TypeVar("C")

@@ -43,7 +43,7 @@ def test_every_package_that_a_script_loads_is_among_its_pins(script):
 
 def test_a_package_is_found_through_the_package_that_requires_it():
     tables = pins("make_tables", "studies/main/tabulate.py").keys()
-    train = pins("train", "studies/main/train.py").keys()
+    train = pins("train", "studies/recall/train.py").keys()
     assert {"pandas", "python-dateutil", "six"} <= tables
     assert not {"torch", "transformers"} & tables
     assert {"torch", "sympy", "mpmath"} <= train

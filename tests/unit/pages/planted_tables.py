@@ -34,8 +34,10 @@ TABLES = declared_tables()
 Tables = dict[str, pd.DataFrame]
 # values to which the entries refer
 CONFIGURATION: dict[str, Any] = {
-    "baseline": {"arm": "layernorm", "placement": "pre"},
-    "gain": {"protocols": ["nanogpt"]},
+    "main": {
+        "baseline": {"arm": "layernorm", "placement": "pre"},
+        "gain": {"protocols": ["nanogpt"]},
+    },
     "recall": {
         "published": {"seeds": [1]},
         "published_cells": [["recall", arm, 0.001] for arm in ARMS],

@@ -77,11 +77,9 @@ def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell(study, figure,
     def is_drawn(*rates: list[float], seed: int = 1, arms: list[str] = block["arms"]) -> bool:
         first, *others = [block | {"learning_rates": r, "seeds": [1]} for r in rates]
         added = [first, *(one | {"arms": arms, "seeds": [seed]} for one in others)]
-        part = raw if study == "main" else raw[study]
+        part = raw[study]
         part = part | {"runs": [*part["runs"], *added]}
-        return figure in drawn(
-            figures, load_config(part if study == "main" else raw | {study: part})
-        )
+        return figure in drawn(figures, load_config(raw | {study: part}))
 
     assert not is_drawn([0.1, 0.2], [0.3], arms=["layernorm"])
     assert not is_drawn([0.1, 0.2], [0.2], seed=2)

@@ -59,9 +59,9 @@ def test_flops_are_six_for_every_parameter_and_token_of_every_seed():
 
 
 def test_the_number_of_seeds_per_job_does_not_change_the_total_work():
-    stacked = ("recall", "jacobian", "depth", "literature")
+    stacked = ("main", "recall", "jacobian", "depth", "literature")
     alone = {name: MAIN[name] | {"stack": 1} for name in stacked}
-    both = (load(MAIN), load(MAIN | {"stack": 1} | alone))
+    both = (load(MAIN), load(MAIN | alone))
     for before, after in zip(*(config.studies.values() for config in both), strict=True):
         works = [sum(size.flops for size in p.training_sizes().values()) for p in (before, after)]
         assert works[0] == pytest.approx(works[1])
@@ -70,7 +70,7 @@ def test_the_number_of_seeds_per_job_does_not_change_the_total_work():
 @pytest.mark.parametrize(
     ("study", "grid", "cells"),
     [  # the number of cells in a block of config.yaml
-        ("main", "runs.0", 1),
+        ("main", "main.runs.0", 1),
         ("recall", "recall.runs.6", 1),
         ("jacobian", "jacobian.runs.0", 2),
         ("depth", "depth.trained.0", 8),

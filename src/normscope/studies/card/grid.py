@@ -18,7 +18,7 @@ from normscope.schema import Distinct, PositiveInt, Rate, Some, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
 from normscope.studies.card.recipe import FILES, CardTables, Cell, Costs, NormProbe, Sweep
-from normscope.studies.study import Size, TransformerStudy
+from normscope.studies.study import Size, Stages
 from normscope.train.recipe import Training, flops
 
 REFERENCE = "layernorm"
@@ -105,7 +105,7 @@ class Card(Strict):
     TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
     TRAINED: ClassVar = (*FILES, SUMS)  # files of models/{name}/
     PROBED: ClassVar = ("norm", "growth", "layers", "outputs")  # names of probes/{name}/*.csv
-    PROBE_READS: ClassVar = TransformerStudy.PROBE_READS
+    PROBE_READS: ClassVar = Stages().probe_reads
 
     norm: Annotated[list[ArmName], BeforeValidator(_listed), Some, Distinct] = Field(
         description="arms, or file.py:Class and package.module:Class, with spaces between them"

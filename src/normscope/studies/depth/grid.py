@@ -1,13 +1,12 @@
 """The depth part of the configuration: what is probed at the start, and what is trained."""
 
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Init, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
+from normscope.schema import Distinct, PositiveInt, Rate, Some, distinct
 from normscope.studies.depth import tables
 from normscope.studies.depth.measures import LAYERS, STATES
 from normscope.studies.depth.recipe import (
@@ -20,12 +19,7 @@ from normscope.studies.depth.recipe import (
     Sizes,
     WarmUp,
 )
-from normscope.studies.study import (
-    Grid,
-    Settings,
-    TransformerStudy,
-    checked,
-)
+from normscope.studies.study import Grid, Settings, Stages, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 from normscope.verdicts.vocabulary import Vocabulary
@@ -34,55 +28,27 @@ from normscope.verdicts.vocabulary import Vocabulary
 class StartGrid(Grid):
     """One block of models: every combination, probed at the start."""
 
-    FACTORS: ClassVar = {
-        "arms": "arm",
-        "placements": "placement",
-        "residual": "residual",
-        "init": "init",
-        "depths": "depth",
-    }
+    CELL: ClassVar[type] = Shape
 
     arms: Annotated[list[ArmName], Some, Distinct]
     placements: Annotated[list[Placement], Some, Distinct]
     residual: Annotated[list[bool], Some, Distinct]
     init: Annotated[list[Init], Some, Distinct]
     depths: Annotated[list[PositiveInt], Some, Distinct]
-    seeds: Annotated[list[Seed], Some, Distinct]
-
-    @model_validator(mode="after")
-    def placements_fit(self) -> Self:
-        for shape in self.shapes():
-            check_placement(shape.arm, shape.placement)
-        return self
-
-    def shapes(self) -> Iterator[Shape]:
-        for values in self.product():
-            yield Shape(**values)
 
 
 class TrainedGrid(StartGrid):
     """One block of models that are trained: every combination, at every rate and warm-up."""
 
-    FACTORS: ClassVar = {
-        **StartGrid.FACTORS,
-        "learning_rates": "learning_rate",
-        "warmup_steps": "warmup_steps",
-    }
+    CELL: ClassVar[type] = Cell
 
     learning_rates: Annotated[list[Rate], Some, Distinct]
     warmup_steps: Annotated[list[WarmUp], Some, Distinct]
     steps: PositiveInt = Field(description="after the warm-up, whose steps are added to them")
 
-    def shapes(self) -> Iterator[Shape]:
-        yield from dict.fromkeys(cell.shape for cell in self.cells())
-
-    def cells(self) -> Iterator[Cell]:
-        for values in self.product():
-            yield Cell(**values, steps=self.steps)
-
 
 def _distinct_shapes(grids: list[StartGrid]) -> list[StartGrid]:
-    distinct([str(shape) for grid in grids for shape in grid.shapes()])
+    distinct([str(shape) for grid in grids for shape in grid.cells()])
     return grids
 
 
@@ -101,9 +67,7 @@ class Depth(TransformerStudy):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
     TABLES: ClassVar = tables.TABLES
-    GRIDS: ClassVar = {"trained": TrainedGrid}
-    PROBED: ClassVar = ("blocks",)
-    TABLES_READ: ClassVar = ("metrics.csv",)
+    STAGES: ClassVar = Stages(probed=("blocks",), tables_read=("metrics.csv",))
 
     sizes: Sizes
     training: Training
@@ -136,11 +100,6 @@ class Depth(TransformerStudy):
             )
         return self
 
-    def models(self) -> list[tuple[Cell, int]]:
-        """Those of all blocks; a model that several blocks name counts once."""
-        runs = [(c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds]
-        return list(dict.fromkeys(runs))
-
     def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
         steps = cell.warmup_steps + cell.steps  # the warm-up takes none of the steps
         whole = self.training.model_copy(update={"steps": steps})
@@ -157,7 +116,7 @@ class Depth(TransformerStudy):
 
     def _start(self) -> dict[Shape, list[int]]:
         """The seeds of every shape that is probed at the start."""
-        return {shape: grid.seeds for grid in self.start for shape in grid.shapes()}
+        return {shape: grid.seeds for grid in self.start for shape in grid.cells()}
 
     def _kept_cells(self) -> list[Cell]:
         """The trained cells whose models are probed."""

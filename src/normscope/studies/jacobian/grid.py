@@ -3,22 +3,17 @@
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from normscope.io.names import Key
-from normscope.io.texts import DATASET, TextName
 from normscope.nn.arms import ARMS, ArmName, check_placement
-from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
+from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, SurrogatesIn
 from normscope.schema import (
     Distinct,
     NonNegativeFloat,
     PositiveInt,
     Rate,
-    Seed,
     Share,
     Some,
-    Strict,
-    distinct,
 )
 from normscope.studies.jacobian import tables
 from normscope.studies.jacobian.recipe import (
@@ -26,48 +21,17 @@ from normscope.studies.jacobian.recipe import (
     JacobianProbe,
     JacobianTables,
 )
-from normscope.studies.study import Grid, Settings, TransformerStudy, checked
-from normscope.train.recipe import Stack, Training
-from normscope.train.schedule import at_schedule
+from normscope.studies.protocols import ProtocolName, ProtocolStudy
+from normscope.studies.study import Grid, Settings, Stages
 from normscope.verdicts.vocabulary import Vocabulary
 
-ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
-# keys of a model that the runs set
-SET_BY_RUNS = (
-    *("attention", "feedback", "norm_backward", "surrogates_in"),
-    *("radial_share", "sigma_penalty"),
-)
-
-
-def _leaves_to_the_runs(model: Model) -> Model:
-    default = {key: Model.model_fields[key].default for key in SET_BY_RUNS}
-    if given := [key for key in SET_BY_RUNS if getattr(model, key) != default[key]]:
-        raise ValueError(f"{', '.join(given)}: set by jacobian.runs, not by a protocol")
-    return model
-
-
-class Protocol(Strict):
-    """Sizes and training that cells are compared under; the runs vary the rest."""
-
-    placement: Placement
-    model: Annotated[Model, AfterValidator(_leaves_to_the_runs)]
-    training: Training
-    text: TextName = DATASET
+SET_BY_RUNS = {*Cell._fields} & Model.model_fields.keys()
 
 
 class JacobianGrid(Grid):
     """One block of runs: the Cartesian product of its lists."""
 
-    FACTORS: ClassVar = {
-        "arms": "arm",
-        "attention": "attention",
-        "feedback": "feedback",
-        "norm_backward": "norm_backward",
-        "surrogates_in": "surrogates_in",
-        "radial_shares": "radial_share",
-        "sigma_penalties": "sigma_penalty",
-        "learning_rates": "learning_rate",
-    }
+    CELL: ClassVar = Cell
 
     protocol: ProtocolName
     arms: Annotated[list[ArmName], Some, Distinct]
@@ -84,7 +48,6 @@ class JacobianGrid(Grid):
         default=[0.0], description="weights of the penalty on sigma before the final norm"
     )
     learning_rates: Annotated[list[Rate], Some, Distinct]
-    seeds: Annotated[list[Seed], Some, Distinct]
 
     @model_validator(mode="after")
     def has_cells(self) -> Self:
@@ -96,46 +59,42 @@ class JacobianGrid(Grid):
         return self
 
     def cells(self) -> Iterator[Cell]:
-        for values in self.product():
-            cell = Cell(self.protocol, **values)
+        """Those that differ: exact replaces no norm, and leaves nothing in."""
+        for cell in super().cells():
             is_twin = cell.norm_backward != "exact" or cell.surrogates_in == "all"
             if is_twin and (cell.norm_backward == "center_scale" or cell.radial_share == 1):
                 yield cell
 
 
-class Jacobian(TransformerStudy):
+class Jacobian(ProtocolStudy):
     """The backward pass of norms under backpropagation and feedback alignment."""
 
     TABLES: ClassVar = tables.TABLES
-    GRIDS: ClassVar = {"runs": JacobianGrid}
-    PROBED: ClassVar = ("layers", "gradients")
+    STAGES: ClassVar = Stages(probed=("layers", "gradients"))
 
-    protocols: Annotated[dict[ProtocolName, Protocol], Some]
     published: ProtocolName = Field(description="the protocol that is the published script's")
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")
     runs: Annotated[list[JacobianGrid], Some]
     windows: PositiveInt = Field(description="windows of the batch on which a model is probed")
 
-    def models(self) -> list[tuple[Cell, int]]:
-        """Cell and seed of every run."""
-        return [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
-
     @model_validator(mode="after")
-    def protocols_are_there(self) -> Self:
+    def protocols_fit(self) -> Self:
         known = ", ".join(self.protocols)
-        named = {"published": self.published, "corrected": self.corrected}
-        named |= {f"runs.{i}.protocol": grid.protocol for i, grid in enumerate(self.runs)}
-        for where, protocol in named.items():
-            if protocol not in self.protocols:
-                raise ValueError(f"{where}: unknown protocol {protocol!r}; known: {known}")
+        for where, name in (("published", self.published), ("corrected", self.corrected)):
+            if name not in self.protocols:
+                raise ValueError(f"{where}: unknown protocol {name!r}; known: {known}")
+        for name, protocol in self.protocols.items():
+            changed = protocol.model.model_dump(include=SET_BY_RUNS, exclude_defaults=True)
+            if changed:
+                keys = ", ".join(changed)
+                raise ValueError(f"protocols.{name}.model: {keys}: set by jacobian.runs")
         return self
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        distinct([f"{cell}-{seed}" for cell, seed in self.models()])
         exact = {(cell[:-1], seed) for cell, seed in self.models() if cell.norm_backward == "exact"}
-        for cell, seed in dict.fromkeys(self.models()):
-            self._check(cell)
+        for cell, seed in self.models():
+            check_placement(cell.arm, "pre")
             twin = cell._replace(norm_backward="exact", surrogates_in="all", radial_share=1.0)
             if (twin[:-1], seed) not in exact:  # at any rate: each has a best rate
                 raise ValueError(
@@ -162,34 +121,6 @@ class Jacobian(TransformerStudy):
                     f"{first} and {cell} have different seeds: give every learning rate the same"
                 )
         return self
-
-    def _check(self, cell: Cell) -> None:
-        """Whether models of a cell can be trained."""
-        protocol = self.protocols[cell.protocol]
-        if cell.feedback != "backprop" and protocol.model.tied_head:
-            where = f"protocols.{cell.protocol}.model.tied_head"
-            raise ValueError(f"{where}: feedback {cell.feedback} needs false")
-        try:
-            check_placement(cell.arm, protocol.placement)
-        except ValueError as e:
-            raise ValueError(f"protocol {cell.protocol}: {e}") from None
-        checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda: self.stack_of(cell, [0]))
-
-    def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
-        protocol = self.protocols[cell.protocol]
-        varied = {key: getattr(cell, key) for key in SET_BY_RUNS}
-        return Stack(
-            norm=ARMS[cell.arm].norm,
-            placement=protocol.placement,
-            seeds=seeds,
-            model=protocol.model.model_copy(update=varied),
-            training=at_schedule(
-                protocol.training, cell.learning_rate, protocol.training.warmup_steps
-            ),
-        )
-
-    def text_of(self, cell: Cell) -> str:
-        return self.protocols[cell.protocol].text
 
     def probes(self) -> dict[str, JacobianProbe]:
         """Only models with the exact backward pass and without a penalty are probed."""

@@ -26,10 +26,11 @@ from normscope.pages.table import (
 )
 from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select, split, summarize
-from normscope.studies.jacobian.grid import Jacobian, Protocol
+from normscope.studies.jacobian.grid import Jacobian
 from normscope.studies.jacobian.recipe import SETTING, VARIED
 from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import PARTS
+from normscope.studies.protocols import Protocol
 from normscope.studies.study import Settings
 
 AVERAGE = "average: published of all norms, corrected of block norms"
@@ -176,6 +177,6 @@ def _settings(protocol: Protocol) -> str:
     head = "tied to the embedding" if m.tied_head else "not tied"
     return (
         f"blocks: {m.n_layer}, heads: {m.n_head}, width {m.n_embd}, context {m.block_size}, "
-        f"placement {protocol.placement}, causal: {m.causal}, head: {head}; {t.precision}, steps: "
+        f"placement pre, causal: {m.causal}, head: {head}; {t.precision}, steps: "
         f"{t.steps}, windows a step: {t.batch_size}, learning rate {t.learning_rate:g}"
     )

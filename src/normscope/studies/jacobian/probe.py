@@ -52,9 +52,7 @@ def probe(
     diverged_at = stored.metrics(folder)["diverged_at"]
     layers, gradients = [], []
     for seed, model in models.items():
-        if not names(model):
-            say(f"{folder}: the model has no norm layer; nothing to take apart")
-        elif pd.notna(diverged_at[seed]):
+        if pd.notna(diverged_at[seed]):
             say(f"seed {seed}: diverged at step {diverged_at[seed]}; its rows stay empty")
             empty = {"signal": "own", "variant": "corrected", "seed": seed}
             layers += [empty | row for row in names(model)]

@@ -1,7 +1,6 @@
 """From trained models to cells: what their norms remove, what surrogates and doses of them cost."""
 
 import math
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,8 +31,6 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     exact = {name: keys[name] for name in recipe.probed}
     layers = collect(inputs.probes, "layers.csv", exact)
-    if layers.empty:
-        print("no model has a norm layer: the tables of layers are empty", file=sys.stderr)
     # norm_backward and surrogates_in of a gradient are its surrogate's: the models are all exact
     settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
     gradients = collect(inputs.probes, "gradients.csv", settings)

@@ -10,8 +10,8 @@ from normscope.schema import Distinct, PositiveInt, Some, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.literature import tables
 from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
-from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings, checked
+from normscope.studies.protocols import Baseline, ProtocolGrid, ProtocolName, ProtocolStudy
+from normscope.studies.study import Settings, Stages, checked
 from normscope.verdicts.vocabulary import Vocabulary
 
 OF_MODELS = ("models", "blocks", "norms")  # what a probing job of trained models measures
@@ -63,19 +63,15 @@ class Literature(ProtocolStudy):
     """Transformers of many protocols, and untrained networks, for statements of papers."""
 
     TABLES: ClassVar = tables.TABLES
-    PROBED: ClassVar = (*OF_MODELS, *OF_STARTS)
+    STAGES: ClassVar = Stages(probed=(*OF_MODELS, *OF_STARTS))
 
-    protocols: dict[ProtocolName, Protocol]
+    runs: Annotated[list[ProtocolGrid], Some]
     baseline: Baseline
     windows: PositiveInt = Field(
         description="windows of validation text in which models are probed"
     )
     refined: Refined
     untrained: UntrainedGrid
-
-    @property
-    def every_protocol(self) -> dict[str, Protocol]:
-        return self.protocols
 
     @model_validator(mode="after")
     def refined_are_known(self) -> Self:
@@ -113,14 +109,14 @@ class Literature(ProtocolStudy):
         return [] if name == STARTS else [name]
 
     def tabulated(self, settings: Settings) -> list[str]:
-        models = [f"models/{name}/{file}" for name in self.trainings() for file in self.TABLES_READ]
+        models = [f"models/{n}/{f}" for n in self.trainings() for f in self.STAGES.tables_read]
         of_models = [(name, table) for name in self.trainings() for table in OF_MODELS]
         of_others = [(STARTS, table) for table in OF_STARTS]
         files = [f"probes/{name}/{table}.csv" for name, table in (*of_models, *of_others)]
         return [f"literature/{path}" for path in (*files, *models)]
 
     def vocabulary(self) -> Vocabulary:
-        values = {"protocol": self.every_protocol, "arm": ARMS, "placement": get_args(Placement)}
+        values = {"protocol": self.protocols, "arm": ARMS, "placement": get_args(Placement)}
         return Vocabulary(values)
 
     def tabulation(self, settings: Settings) -> LiteratureTables:

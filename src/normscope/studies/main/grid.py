@@ -2,36 +2,19 @@
 
 from typing import Annotated, ClassVar, Self, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from normscope.nn.arms import ARMS
-from normscope.nn.recipe import Model, Placement
+from normscope.nn.recipe import Placement
 from normscope.schema import Distinct, PositiveInt, Some, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import MainTables, StreamProbe
-from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings
-from normscope.train.recipe import Training
+from normscope.studies.protocols import Baseline, ProtocolGrid, ProtocolName, ProtocolStudy
+from normscope.studies.study import Settings, Stages
 from normscope.verdicts.vocabulary import Vocabulary
 
-NANOGPT = "nanogpt"  # the protocol of the keys model and training
-
-
-def _has_exact_gradients(model: Model) -> Model:
-    for key in ("feedback", "norm_backward", "surrogates_in", "radial_share", "sigma_penalty"):
-        if getattr(model, key) != Model.model_fields[key].default:
-            raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
-    return model
-
-
-ExactModel = Annotated[Model, AfterValidator(_has_exact_gradients)]
-
-
-class MainProtocol(Protocol):
-    """Sizes and training that cells are compared under; the runs vary the rest."""
-
-    model: ExactModel
+NANOGPT = "nanogpt"  # the protocol that is compared with published numbers
 
 
 class Gain(Strict):
@@ -47,32 +30,21 @@ class Main(ProtocolStudy):
     """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES
-    PROBED: ClassVar = ("stream", "laws")
-    FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
-
-    model: ExactModel
-    training: Training
-    protocols: dict[ProtocolName, MainProtocol] = Field(
-        default={}, description=f"others than {NANOGPT}, which is that of model and training"
+    STAGES: ClassVar = Stages(
+        probed=("stream", "laws"),
+        files=("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json"),
     )
+
+    runs: Annotated[list[ProtocolGrid], Some]
     baseline: Baseline
     gain: Gain
 
-    @property
-    def every_protocol(self) -> dict[str, MainProtocol]:
-        """Protocols by name, that of the keys ``model`` and ``training`` first."""
-        return {NANOGPT: MainProtocol(model=self.model, training=self.training), **self.protocols}
-
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        if NANOGPT in self.protocols:
-            raise ValueError(f"protocols.{NANOGPT}: its keys are model and training, at the top")
-        known = self.every_protocol
         for i, name in enumerate(self.gain.protocols):
-            if name not in known:
-                raise ValueError(
-                    f"gain.protocols.{i}: unknown protocol {name!r}; known: {', '.join(known)}"
-                )
+            if name not in self.protocols:
+                known = ", ".join(self.protocols)
+                raise ValueError(f"gain.protocols.{i}: unknown protocol {name!r}; known: {known}")
         _ = self.reference
         return self
 
@@ -99,7 +71,7 @@ class Main(ProtocolStudy):
     def batch_sizes(self) -> list[dict[str, int]]:
         """Batch sizes by protocol, of protocols that differ in nothing else."""
         alike: dict[str, dict[str, int]] = {}
-        for name, protocol in self.every_protocol.items():
+        for name, protocol in self.protocols.items():
             rest = protocol.model_dump_json(exclude={"training": {"batch_size"}})
             alike.setdefault(rest, {})[name] = protocol.training.batch_size
         return [sizes for sizes in alike.values() if len(sizes) > 1]
@@ -107,10 +79,10 @@ class Main(ProtocolStudy):
     def vocabulary(self) -> Vocabulary:
         return Vocabulary(
             {
-                "protocol": self.every_protocol,
+                "protocol": self.protocols,
                 "arm": ARMS,
                 "placement": get_args(Placement),
-                "text": dict.fromkeys(p.text for p in self.every_protocol.values()),
+                "text": dict.fromkeys(p.text for p in self.protocols.values()),
             }
         )
 
@@ -124,7 +96,7 @@ class Main(ProtocolStudy):
         return [*super().tabulated(settings), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
-        protocols = {grid.protocol: self.every_protocol[grid.protocol] for grid in self.runs}
+        protocols = {grid.protocol: self.protocols[grid.protocol] for grid in self.runs}
         return MainTables(
             jobs=self.cells(),
             pilot=self.tuned(settings),

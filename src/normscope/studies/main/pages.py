@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pandas as pd
 
@@ -12,7 +11,6 @@ from normscope.nn.arms import ARMS
 from normscope.pages.section import Section
 from normscope.pages.table import (
     Cell,
-    Column,
     Number,
     PageTable,
     Quantity,
@@ -36,7 +34,6 @@ from normscope.studies.main.tables import PARTS, TABLES
 from normscope.studies.study import Settings
 
 BY = ("arm", "placement", "learning_rate")
-ALTERNATIVES = {"rmsnorm": "with RMSNorm", "none": "without a norm"}  # to LayerNorm
 LOSS = "Validation loss of the trained models"
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
@@ -90,37 +87,6 @@ def verdict(row: Row) -> str:
     if row["difference_low"] > 0:
         return "worse at the rates tried" if row["at_edge"] else "worse"
     return "better" if row["difference_high"] < 0 else "not told apart"
-
-
-def compared(arms: pd.DataFrame, study: Main) -> dict[str, Any] | None:
-    """What leaving out LayerNorm does to the loss, for the finding; None without seeds enough.
-
-    Args:
-        arms: rows of arms.csv.
-        study: its configuration.
-    """
-    others = arms[arms["arm"].isin(ALTERNATIVES) & arms["placement"].isin(["pre", "none"])]
-    others = others[(others["pairs"] >= FEWEST) & others["difference"].notna()]
-    others = others[others["protocol"].isin(["nanogpt", "small"])]
-    if others.empty:
-        return None
-    protocol = others["protocol"].iloc[0]
-    rows = to_rows(select(others, protocol=protocol))
-    cell = Column("", SIGNED)
-    return {
-        "n_layer": study.every_protocol[protocol].model.n_layer,
-        "n": min(row["pairs"] for row in rows),
-        "arms": [
-            {
-                "words": ALTERNATIVES[row["arm"]],
-                "difference": cell.text(
-                    Quantity(row["difference"], row["difference_low"], row["difference_high"])
-                ),
-                "reads": verdict(row),
-            }
-            for row in rows
-        ],
-    }
 
 
 def gain_table(gains: pd.DataFrame, protocol: str) -> PageTable:
@@ -214,15 +180,14 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
     shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
     with_gains = list(dict.fromkeys(gains["protocol"]))
-    protocols = study.every_protocol
+    protocols = study.protocols
     reference = select(runs, **study.reference._asdict())
     texts = {row["text"]: row for row in to_rows(tables["corpus"])}
     corpus = texts[DATASET]
     return Section(
         words={
-            **study.model.model_dump(),
-            **study.training.model_dump(),
-            "compared": compared(arms, study),
+            **protocols[NANOGPT].model.model_dump(),
+            **protocols[NANOGPT].training.model_dump(),
             "baseline": f"{study.baseline.arm}-{study.baseline.placement}",
             "reference": str(study.reference),
             "protocols": [

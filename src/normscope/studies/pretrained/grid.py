@@ -14,7 +14,7 @@ from normscope.io.names import survives_tables
 from normscope.schema import PositiveInt, Strict, distinct
 from normscope.studies.pretrained import tables
 from normscope.studies.pretrained.measures import PROBED
-from normscope.studies.study import Settings, Study
+from normscope.studies.study import Settings, Stages, Study
 
 
 class Listed(Strict):
@@ -54,10 +54,11 @@ class Pretrained(Study):
     """Residual gain of pretrained models, compared with published values."""
 
     TABLES: ClassVar = tables.TABLES
-    TRAINS: ClassVar = False  # workflow/rules/pretrained.smk measures its models
-    TRAINED: ClassVar = (*(f"{name}.csv" for name in PROBED), "model.json", SUMS)
-    READS_CORPUS: ClassVar = False
-    FILES: ClassVar = ("prompts.yaml", "reference_gains.csv", "reference_prompts.csv")
+    STAGES: ClassVar = Stages(  # workflow/rules/pretrained.smk measures its models
+        trained=(*(f"{name}.csv" for name in PROBED), "model.json", SUMS),
+        reads_corpus=False,
+        files=("prompts.yaml", "reference_gains.csv", "reference_prompts.csv"),
+    )
 
     models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
     memory_gb: float = Field(
@@ -89,7 +90,7 @@ class Pretrained(Study):
         return [f"probes/{name}/model.json" for name in self.by_name()]
 
     def tabulated(self, settings: Settings) -> list[str]:
-        files = self.TRAINED[:-1]
+        files = self.STAGES.trained[:-1]
         return [f"pretrained/probes/{name}/{file}" for name in self.probes() for file in files]
 
     def tabulation(self, settings: Settings) -> PretrainedTables:

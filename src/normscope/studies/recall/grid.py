@@ -1,6 +1,5 @@
 """The recall test's part of the configuration: which models it trains, and which it shows."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -10,9 +9,17 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import Grid, Settings, Size, TrainedStudy
+from normscope.studies.study import (
+    MODEL_FILES,
+    Grid,
+    Settings,
+    Size,
+    Stages,
+    TrainedStudy,
+)
 from normscope.verdicts.vocabulary import Vocabulary
 
+MOMENTS = "moments.safetensors"  # Adam's
 TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
 
 
@@ -55,28 +62,24 @@ class Corrected(Strict):
 class RecallGrid(Grid):
     """One block of runs: every arm with every learning rate and every seed."""
 
-    FACTORS: ClassVar = {"arms": "arm", "learning_rates": "learning_rate"}
+    CELL: ClassVar = Cell
 
     task: TaskName
     arms: Annotated[list[ArmName], Some, Distinct]
     learning_rates: Annotated[list[Rate], Some, Distinct]
-    seeds: Annotated[list[Seed], Some, Distinct]
-
-    def cells(self) -> Iterator[Cell]:
-        for values in self.product():
-            yield Cell(self.task, **values)
 
 
 class Recall(TrainedStudy):
     """The recall test: what a norm does, factor by factor."""
 
     TABLES: ClassVar = tables.TABLES
-    GRIDS: ClassVar = {"runs": RecallGrid}
-    TRAINED: ClassVar = (*TrainedStudy.TRAINED, "moments.safetensors")
-    PROBED: ClassVar = ("metrics", "slices", "spectra")
-    PROBE_READS: ClassVar = (*TrainedStudy.PROBE_READS, "metrics.csv", "moments.safetensors")
-    TABLES_READ: ClassVar = ("curves.csv",)
-    READS_CORPUS: ClassVar = False  # its data are drawn
+    STAGES: ClassVar = Stages(
+        trained=(*MODEL_FILES, MOMENTS),
+        probed=("metrics", "slices", "spectra"),
+        probe_reads=("models.safetensors", "config.json", "metrics.csv", MOMENTS),
+        tables_read=("curves.csv",),
+        reads_corpus=False,  # its data are drawn
+    )
 
     tasks: Annotated[dict[TaskName, Task], Some]
     published: Published
@@ -87,8 +90,7 @@ class Recall(TrainedStudy):
     def models(self) -> list[tuple[Cell, int]]:
         """Those of the notebook and of all blocks; a model that several name counts once."""
         published = [(c, seed) for c in self.published_cells() for seed in self.published.seeds]
-        runs = [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
-        return list(dict.fromkeys([*published, *runs]))
+        return list(dict.fromkeys([*published, *super().models()]))
 
     @model_validator(mode="after")
     def parts_fit(self) -> Self:

@@ -5,7 +5,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from normscope.schema import PositiveInt, Strict
-from normscope.studies.study import Settings, Study
+from normscope.studies.study import Settings, Stages, Study
 from normscope.studies.textbook import tables
 
 
@@ -21,8 +21,7 @@ class Textbook(Study):
     """LayerNorm and BatchNorm as a tutorial builds them, compared with norms of trained models."""
 
     TABLES: ClassVar = tables.TABLES
-    TRAINS: ClassVar = False
-    MODELS_OF: ClassVar = "main"
+    STAGES: ClassVar = Stages(models_of="main")
 
     windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
 

@@ -18,15 +18,13 @@ GRADIENTS = TABLES["gradients"].names
 
 SMALL = recipe(tied_head=False)
 PROTOCOL = {
-    "placement": "pre",
     "model": SMALL.model.model_dump(exclude=set(SET_BY_RUNS)),
     "training": SMALL.training.model_dump(),
 }
 GRID = {
     "protocols": {
-        "published": {**PROTOCOL, "placement": "peri"},
+        "published": PROTOCOL,
         "small_2": PROTOCOL,
-        "without": {**PROTOCOL, "placement": "none"},
     },
     "published": "published",
     "corrected": "small_2",

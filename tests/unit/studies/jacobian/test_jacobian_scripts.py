@@ -15,7 +15,7 @@ from recipes import DATA
 
 from normscope.studies.jacobian.grid import Jacobian
 from normscope.studies.jacobian.recipe import JacobianProbe
-from normscope.studies.jacobian.tables import GRADIENTS, LAYERS, MEASURES
+from normscope.studies.jacobian.tables import LAYERS, MEASURES
 from normscope.studies.study import Settings
 from normscope.train.trained import transformers
 
@@ -35,7 +35,7 @@ def with_surrogates(**block: Any) -> Jacobian:
         "learning_rates": [0.01, 0.1],
         "seeds": [1, 2, 3],
     }
-    return grid(published="without", runs=[runs | block])
+    return grid(published="published", runs=[runs | block])
 
 
 def run(script: str, place: Path, **flags: Any) -> str:
@@ -134,22 +134,3 @@ def test_all_tables_are_collected(place, said, data):
         costs = [3 * i / 16, 3 * i / 16, 0.5 + (3 * i + 2) / 16 - math.log(DATA.vocab_size)]
         assert (rows[rule]["n"], rows[rule]["diverged"]) == (3, 1)
         assert rows[rule]["mean"] == pytest.approx(sum(costs) / 3)
-
-
-def test_a_grid_without_norms_has_empty_tables_of_layers_and_its_losses(tmp_path, data):
-    one = {"arms": ["none"], "protocol": "without", "norm_backward": ["exact"]}
-    jacobian = with_surrogates(**one, learning_rates=[0.01], seeds=[5])
-    ((name, stack),) = jacobian.trainings().items()
-    models = stored_models.write(tmp_path / "models" / name, stack, [2.0])
-    said = probe(tmp_path, data, name)
-    assert f"{models}: the model has no norm layer; nothing to take apart" in said
-    for file, columns in (("layers", LAYERS), ("gradients", GRADIENTS)):
-        text = (tmp_path / "probes" / name / f"{file}.csv").read_text()
-        assert text == ",".join(column.name for column in columns) + "\n"
-    tables, said = tabulate(tmp_path, data, jacobian)
-    assert "no model has a norm layer" in said
-    assert {name: list(table.columns) for name, table in tables.items()} == {
-        name: table.names for name, table in Jacobian.TABLES.items()
-    }
-    sizes = {name: len(table) for name, table in tables.items() if len(table)}
-    assert sizes == {"losses": 1, "chosen": 1}

@@ -194,7 +194,10 @@ def test_a_section_has_its_words_and_tables():
     assert texts["small_austen"] == ("austen", 75)
     assert texts["nanogpt"] == texts["small"] == ("dataset", 65)
     assert (words["characters"], str(words["train"]), words["needed"]) == (65, "12,345", 6)
-    assert (words["baseline"], words["n_layer"]) == ("layernorm-pre", whole.model.n_layer)
+    assert (words["baseline"], words["n_layer"]) == (
+        "layernorm-pre",
+        whole.main.protocols["nanogpt"].model.n_layer,
+    )
     assert words["count"] == "1 trained model of LayerNorm pre 0.001"
     assert (words["others"], words["models"], words["failed"]) == (1, 2, 1)
 

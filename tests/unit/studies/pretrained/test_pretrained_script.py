@@ -108,7 +108,7 @@ def run(name: str, arguments: list[str]) -> None:
 def collect(place: Path, models: Pretrained, out: str = "out") -> Path:
     """Make the tables and the document of the models in ``place``; returns their folder."""
     recipe = models.tabulation(Settings(level=0.95, baseline=[]))
-    files = json.dumps({name: str(DATA / name) for name in Pretrained.FILES})
+    files = json.dumps({name: str(DATA / name) for name in Pretrained.STAGES.files})
     words = flags(recipe=recipe, models=place, probes=place, out=place / out, files=files)
     gc.freeze()  # statsmodels collects garbage at every correction, longer than all the rest
     run("make_tables", ["pretrained", *words])
