@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from normscope.errors import Explained, explain
 from normscope.io.names import PATTERN
@@ -58,7 +59,7 @@ class Statement(Strict):
     also: dict[Text, dict[str, Any]] = Field(default={})
     note: Text | None = None
     figure: str = ""
-    comparisons: dict[str, Comparison] = Field(default={}, exclude=True, repr=False)
+    comparisons: SkipJsonSchema[dict[str, Comparison]] = Field(default={}, exclude=True, repr=False)
 
     @model_validator(mode="before")
     @classmethod
