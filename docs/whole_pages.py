@@ -78,7 +78,7 @@ def statements() -> str:
         evidence=read_evidence(folder, manifest["config"]),
     )
     text = summary_text(TEMPLATES, FOLDER, frame)
-    return page(TEMPLATES, text, frame, svgs, {**manifest, "note": NOTE})
+    return page(TEMPLATES, text, svgs, {**manifest, "note": NOTE})
 
 
 def write(out: Path) -> None:

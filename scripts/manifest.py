@@ -36,7 +36,7 @@ PACKAGES = [
     "gguf",
     "statsmodels",
     "jinja2",
-    "markdown-it-py",
+    "pypandoc_binary",
     "typst",
     "snakemake",
 ]

@@ -7,10 +7,10 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import read_json, read_svg, seal, write_bytes, write_text
-from normscope.pages import latex, typeset
 from normscope.pages.frame import read
-from normscope.pages.markdown import summary
+from normscope.pages.latex import latex_files
 from normscope.pages.page import page
+from normscope.pages.pandoc import github, pdf
 from normscope.pages.template import summary_text
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
@@ -37,12 +37,10 @@ def main() -> None:
     text = summary_text(flags.templates, FOLDER, frame)
     svgs = {path.stem: read_svg(path) for path in flags.figures.glob("*.svg")}
     manifest = read_json(flags.manifest)
-    html = page(flags.templates, text, frame, svgs, manifest)
-    layout = (flags.templates / "summary.typ").read_text()
-    write_text(flags.out / "summary.md", summary(text, frame))
-    write_text(flags.out / "summary.html", html)
-    write_bytes(flags.out / "summary.pdf", typeset.pdf(layout, text, frame, svgs))
-    for name, content in latex.files(frame, flags.templates / "latex").items():
+    write_text(flags.out / "summary.md", github(text))
+    write_text(flags.out / "summary.html", page(flags.templates, text, svgs, manifest))
+    write_bytes(flags.out / "summary.pdf", pdf(text, flags.templates, svgs))
+    for name, content in latex_files(frame, flags.templates).items():
         write_text(flags.out / name, content)
     seal(*(flags.out / name for name in FILES))
 

@@ -1,7 +1,7 @@
 """How numbers are printed: a value stays a number until one of these formats writes it.
 
 A format is data, so that the frame can hold a number together with its format, and every renderer
-prints it in its medium: ``text`` for Markdown, HTML and print, ``digits`` for siunitx.
+prints it in the same way.
 """
 
 import math
@@ -36,7 +36,7 @@ class Format:
         return self.style == "significant" and abs(self._shown(value)) < SMALLEST
 
     def digits_of(self, value: float) -> str:
-        """The digits of a number in ASCII, as siunitx and ``float`` read them.
+        """The digits of a number in ASCII, as ``float`` reads them.
 
         A value that ``is_tiny`` gives the bound. A percentage has no percent sign.
         """

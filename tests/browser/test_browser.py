@@ -11,21 +11,10 @@ ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "results" / "screenshots"
 TILE = 8000  # pixels; a screenshot of more than 16384 is cut by the browser
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
-DRAWN = """drawing => {
-  const svg = drawing.querySelector("svg");
-  const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
-  const box = svg.getBoundingClientRect();
-  const ids = [...svg.querySelectorAll("use")].map((use) => use.href.baseVal.slice(1));
-  return {
-    paths: svg.querySelectorAll("path, use").length,
-    lost: ids.filter((id) => document.querySelectorAll(`[id="${id}"]`).length !== 1),
-    ratio: (box.width / box.height) / (width / height),
-  };
-}"""
 LINKED = """[...document.querySelectorAll(".card")].map((card) => ({
   figure: card.querySelector('.more > p a[href^="#figure-"]')?.hash ?? "",
   key: card.querySelector(".more").id.replace("statement-", ""),
-  places: [...card.querySelectorAll("dd code")].map((code) => code.textContent),
+  places: [...card.querySelectorAll("li code")].map((code) => code.textContent),
 }))"""
 # smallest contrast of a text with what is behind it, by WCAG 2.2
 CONTRAST = """() => {
@@ -88,16 +77,14 @@ def test_nothing_is_reported_or_requested_and_nothing_overflows(visit, summary, 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_figure_is_seen(visit, summary, width):
     page = visit(summary, width).page
-    drawings = page.locator("figure .drawing")
+    drawings = page.locator("figure img")
     assert drawings.count() > 0
     for drawing in drawings.all():
         drawing.scroll_into_view_if_needed()
-        assert drawing.is_visible()
-        assert drawing.get_attribute("aria-label")
-        seen = drawing.evaluate(DRAWN)
-        assert seen["paths"] > 10
-        assert seen["lost"] == []  # references that lead nowhere draw nothing
-        assert seen["ratio"] == pytest.approx(1, abs=0.02)
+        assert drawing.get_attribute("alt")
+        natural, box = drawing.evaluate("e => e.naturalWidth"), drawing.bounding_box()
+        assert natural > 100
+        assert box["width"] > 300
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
@@ -154,13 +141,13 @@ def test_a_card_opens_by_mouse_by_keyboard_and_by_its_link(visit, summary, width
     assert page.locator(f"#{key}").is_visible()
 
 
-def test_the_keyboard_reaches_the_text_and_a_figure(visit, summary):
+def test_the_keyboard_reaches_the_text_and_a_table(visit, summary):
     page = visit(summary).page
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
-    tab_to(page, ".plate")
+    tab_to(page, ".table")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
@@ -189,7 +176,7 @@ def test_a_hostile_page_runs_nothing(visit, tmp_path):
         assert visited.said == []
         assert {url for url in visited.asked if not url.startswith("data:")} == {path.as_uri()}
         assert visited.page.evaluate(OVERFLOW) <= 0
-        assert text in texts(visited.page, ".card strong")
+        assert text in texts(visited.page, ".card .stated strong")
 
 
 def test_no_script_may_run(visit, tmp_path):

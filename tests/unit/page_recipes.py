@@ -1,6 +1,6 @@
 """A small frame, whose texts may be hostile, and the pages that are made of it."""
 
-import re
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from normscope.pages.template import environment, fill, summary_text
 from normscope.pilot import read_project
 
 REPORT = ROOT / "workflow" / "report"
-LATEX = REPORT / "latex"
 HOSTILE = [  # a browser or Markdown would read them as more than text
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -27,7 +26,7 @@ HOSTILE = [  # a browser or Markdown would read them as more than text
     "![x](https://example.org/x.png)",
     "[x](javascript:alert(1))",
     "# a_b_c 5% A&B &lt; ]]> {{ 7 * 7 }} {% raw %} \\` $x$ [[x]]",
-    "\ue000figures\ue000 - x # y | 1. z",
+    "::: {.card} - x # y | 1. z",
 ]
 HOSTILE_TEX = [  # TeX or Typst would
     "_ % & # $ { } ~ ^ \\ < > |",
@@ -51,12 +50,10 @@ An opening of {{ main.words }}.
 
 {{ table("ledger") }}
 
-{{ plots("a d0") }}
+{% for card in cards %}
+{% include "statement.md" %}
 
-{{ cards("d") }}
-
-{{ cards("questions") }}
-
+{% endfor %}
 {% for section in sections %}
 {{ section }}
 
@@ -232,6 +229,7 @@ def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
     """A folder of templates; sections by their studies, else one of the study main."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.md").write_text(summary)
+    shutil.copy(REPORT / "statement.md", folder)
     for study, text in (sections or {"main": SECTION}).items():
         (folder / study).mkdir(exist_ok=True)
         (folder / study / "section.md").write_text(text)
@@ -273,17 +271,4 @@ def made(folder: Path, *words: str) -> str:
     """The page of ``frame``; its templates are written into a folder."""
     printed = frame(*words)
     text = template_text(templates(folder), printed)
-    return page(REPORT, text, printed, dict.fromkeys(printed.figures, SVG), manifest(*words))
-
-
-def rows_of(text: str) -> list[str]:
-    """The rows of a table in LaTeX, its header first, each with a cell a column."""
-    body = re.search(r"\\toprule\n(.*?)\\(?:bottomrule\n\\end\{tabular|end\{longtable)", text, re.S)
-    assert body is not None, text
-    first, _, rest = body[1].partition("\n\\midrule\n")
-    head = first.splitlines()[-1]
-    rows = rest.rpartition("\\endlastfoot\n")[2]
-    kept = [line for line in rows.splitlines() if line.endswith(r" \\")]
-    counts = {len(re.findall(r"(?<!\\)&", row)) for row in (head, *kept)}
-    assert len(counts) == 1, text
-    return [head, *kept]
+    return page(REPORT, text, dict.fromkeys(printed.figures, SVG), manifest(*words))

@@ -1,5 +1,6 @@
 """A norm in a user's file: trained, measured and shown like any other, and by itself alone."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -55,7 +56,7 @@ def test_a_norm_in_a_file(project: Project):
     pd.testing.assert_series_equal(losses["torchs"], losses["layernorm"], check_names=False)
     for table in ("recall/tables/runs.csv", "depth/tables/by_shape.csv"):
         assert "mine" in set(pd.read_csv(results / table)["arm"])
-    assert "| My norm | pre |" in (project.root / PAGE).read_text()
+    assert re.search(r"^\| My norm +\| pre +\|", (project.root / PAGE).read_text(), re.MULTILINE)
 
     name = "main.small-mine-pre-0.003-1"
     with pytest.raises(Explained, match=r"code of its own, my_norm\.py:MyNorm .*give norm=MyNorm"):

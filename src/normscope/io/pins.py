@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from normscope.io.provenance import imported
 
 # packages that are installed under another name than that of their module
-INSTALLED_AS = {"markdown_it": "markdown-it-py", "yaml": "pyyaml"}
+INSTALLED_AS = {"pypandoc": "pypandoc-binary", "yaml": "pyyaml"}
 
 
 def pinned(files: Iterable[Path], constraints: Path) -> str:

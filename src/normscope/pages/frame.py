@@ -1,7 +1,6 @@
 """The frame: every word and number of the paper.
 
-summary.md, the page, the PDF and the files for LaTeX are made from the frame alone, so they
-cannot disagree.
+The page, the PDF and the files for LaTeX are made from the frame alone, so they cannot disagree.
 """
 
 import json
@@ -15,7 +14,6 @@ from normscope.io.files import seal, write_text
 from normscope.pages.cards import cards
 from normscope.pages.disputes import dispute_table, disputes
 from normscope.pages.evidence import Evidence, evidence_words, verdict_table
-from normscope.pages.figures import FOREST
 from normscope.pages.section import Section, Word
 from normscope.pages.statements import ledger_numbers, ledger_table, tally_table
 from normscope.pages.table import Column, Number, PageTable, Quantity
@@ -58,18 +56,6 @@ class Frame:
     figures: Mapping[str, Figure]
     numbers: Mapping[str, Number]
     cards: Sequence[Mapping[str, Any]] = ()
-
-    def plates(self, mark: str) -> list[tuple[str, "Figure"]]:
-        """The forest plot, or all other figures, by name."""
-        return [one for one in self.figures.items() if (one[0] == FOREST) == (mark == FOREST)]
-
-    def cards_of(self, document: str) -> list[Mapping[str, Any]]:
-        """The cards of a document."""
-        return [card for card in self.cards if card["of"] == document]
-
-    def plotted(self, keys: str) -> list[Mapping[str, Any]]:
-        """The cards of some statements, whose keys are separated by spaces."""
-        return [card for key in keys.split() for card in self.cards if card["key"] == key]
 
     def write(self, path: Path) -> None:
         """Write the frame as JSON."""

@@ -1,78 +1,56 @@
-r"""The frame for authors: tables, macros for numbers, and a small paper that shows them."""
+r"""The frame for authors: tables and macros for numbers, which a LaTeX document inputs."""
 
-from collections.abc import Mapping
+import re
 from pathlib import Path
-from urllib.parse import quote
-
-from jinja2 import Environment
 
 from normscope.pages.frame import LEDGER, Frame
-from normscope.pages.table import Number
-from normscope.pages.template import environment, fill
-from normscope.pages.tex import Tex, escaped, macro_name, value
-from normscope.pages.textable import breakable, tabular
+from normscope.pages.markdown import escaped_word, titled_table
+from normscope.pages.pandoc import converted
 
 EXAMPLE = "example.tex"
+DIGITS = "Zero One Two Three Four Five Six Seven Eight Nine".split()
+TABLE = re.compile(r"\\begin\{longtable\}.*?\\end\{longtable\}", re.DOTALL)
 
 
-def files(frame: Frame, folder: Path) -> dict[str, str]:
-    """All files by their paths.
+def latex_files(frame: Frame, folder: Path) -> dict[str, str]:
+    """The files by their paths; tables without rows have none.
 
     Args:
-        folder: of the templates, ``example.tex`` and ``table.tex``.
+        folder: of the templates.
     """
-    templates = open_templates(folder)
-    shown = {n: tabular(table, templates) for n, table in frame.tables.items() if n != LEDGER}
+    tables = {name: table for name, table in frame.tables.items() if table.rows}
+    text = "\n\n".join(titled_table(name, table) for name, table in tables.items())
+    written = TABLE.findall(latex(text, folder))
     return {
-        "numbers.tex": numbers(frame.numbers),
-        "claims.tex": tabular(frame.tables[LEDGER], templates, breaks=True),
-        EXAMPLE: example(frame, shown, templates),
-        **{f"{path(name)}.tex": text for name, text in shown.items()},
+        "numbers.tex": numbers(frame, folder),
+        EXAMPLE: (folder / EXAMPLE).read_text(),
+        **{f"{path(n)}.tex": f"{tex}\n" for n, tex in zip(tables, written, strict=True)},
     }
 
 
-def open_templates(folder: Path) -> Environment:
-    """Templates with other marks than braces and percent signs, which TeX uses itself."""
-    templates = environment(
-        folder,
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        finalize=lambda value: value if isinstance(value, Tex) else escaped(str(value)),
-    )
-    templates.filters["breakable"] = lambda text: Tex(breakable(text))
-    templates.filters["plain"] = Tex
-    # \url reads all other characters literally
-    templates.filters["url"] = lambda link: Tex(quote(link, safe="/:?#[]@!$&'()*+,;=~%"))
-    return templates
+def latex(text: str, folder: Path) -> str:
+    """Markdown as LaTeX, with the minus sign that every engine knows."""
+    return converted(text, "latex", folder).replace("−", "$-$")
 
 
 def path(table: str) -> str:
     """Path of a table without suffix: ``tables/recall/best`` for ``recall.best``."""
-    return f"tables/{table.replace('.', '/')}"
+    return "claims" if table == LEDGER else f"tables/{table.replace('.', '/')}"
 
 
-def numbers(values: Mapping[str, Number]) -> str:
-    r"""A macro for every number, as ``\newcommand{\normscopeClaims}{\num{38}}``."""
-    lines = ["% numbers of the summary; needs siunitx"]
-    for name, number in sorted(values.items()):
-        lines.append(rf"\newcommand{{{macro_name(name)}}}{{{value(number)}}}")
-    return "\n".join(lines)
-
-
-def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> str:
-    """A small paper: sentences with macros, the ledger, tables and figures."""
-    tables = [
-        (frame.tables[name].title, path(name), r"\begin{longtable}" in text)
-        for name, text in shown.items()
+def numbers(frame: Frame, folder: Path) -> str:
+    r"""A macro for every number, as ``\newcommand{\normscopeClaims}{38}``."""
+    known = dict(sorted(frame.numbers.items()))
+    text = "\n\n".join(map(escaped_word, map(str, known.values())))
+    written = latex(text, folder).split("\n\n")
+    lines = [
+        rf"\newcommand{{{macro_name(name)}}}{{{tex.strip()}}}"
+        for name, tex in zip(known, written, strict=True)
     ]
-    words = {
-        "demonstration": frame.words.get("demonstration", False),
-        "documents": frame.words.get("documents", []),
-        "tables": tables,
-        "figures": list(frame.figures.items()),
-    }
-    return fill(templates, EXAMPLE, words)
+    return "\n".join(["% numbers of the summary", *lines, ""])
+
+
+def macro_name(name: str) -> str:
+    r"""``\normscopeLayernormPreLoss`` for "layernorm pre loss": letters only, digits spelled."""
+    spelled = re.sub(r"[0-9]", lambda m: DIGITS[int(m[0])], name)
+    return r"\normscope" + "".join(part.title() for part in re.split(r"[^A-Za-z]+", spelled))

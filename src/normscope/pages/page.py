@@ -1,129 +1,54 @@
-"""The page: the summary as one HTML file that loads nothing.
-
-No name and no text is trusted: Jinja2 escapes every value, Markdown may hold no HTML, and the
-content security policy lets no script run.
-"""
+"""The page: Markdown as one HTML file that loads nothing and runs no script."""
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from markupsafe import Markup
+from typing import Any
 
 from normscope.formats import DASH
-from normscope.pages.blocks import PARSER, Block, blocks
-from normscope.pages.frame import Frame
-from normscope.pages.table import PageTable
-from normscope.pages.template import environment, fill
+from normscope.pages.markdown import pipe_table
+from normscope.pages.pandoc import converted
+from normscope.pages.table import Column, PageTable
 
-IDS = re.compile(r'( id="|href="#|url\(#)')  # of a drawing, and references to them
-VIEW = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
-LONG, TEXT = 32, 200  # characters, beyond which cells break into lines, and need room
-# nothing is loaded, and no script runs
-POLICY = (
-    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
-    "form-action 'none'"
-)
+IMAGE = re.compile(r'(<img[^>]* src=")figures/([^"]+)\.svg"')
+ORIGIN = """These values come from `manifest.json`, which also has the SHA-256 of every source. The
+same inputs reproduce this page byte for byte."""
 
 
-class Plate(NamedTuple):
-    """A figure of the page; the ids within its drawing are unique in the page."""
-
-    number: int
-    name: str
-    title: str
-    caption: str
-    drawing: Markup
-    width: int
-    height: int
-
-
-def page(
-    folder: Path, text: str, frame: Frame, svgs: Mapping[str, bytes], manifest: Mapping[str, Any]
-) -> str:
+def page(folder: Path, text: str, svgs: Mapping[str, bytes], manifest: Mapping[str, Any]) -> str:
     """The whole page.
 
     Args:
-        folder: of the template and the style sheet.
-        text: the summary with marks for tables and figures.
-        frame: the frame, which has these.
+        folder: of the templates, with ``page.html`` and ``pages.lua``.
+        text: its text in Markdown.
         svgs: the figures by name.
-        manifest: the contents of manifest.json.
+        manifest: the contents of manifest.json, which the last section shows.
 
     Raises:
-        Explained: the text has a kind of block that pages do not support.
+        Explained: a template is in error.
     """
-    parts = blocks(text)
-    begin = [part for part in parts if part.kind == "heading" and part.level > 1]
-    first = parts.index(begin[0]) if begin else len(parts)
-    titles = [part.words for part in parts if part.kind == "heading" and part.level == 1]
-    words = {
-        "title": titles[0] if titles else "Summary",
-        "opening": parts[:first],
-        "rest": parts[first:],
-        "contents": contents(begin),
-        "frame": frame,
-        "demonstration": frame.words.get("demonstration", False),
-        "plates": plates(frame, svgs),
-        "facts": facts(manifest),
-        "manifest": manifest,
-        "kinds": kinds,
-        "rendered": rendered,
-        "style": Markup((folder / "page.css").read_text()),
-        "policy": POLICY,
-    }
-    return fill(environment(folder, autoescape=True), "page.html.j2", words)
+    options = (f"--template={folder / 'page.html'}", "--toc", "--section-divs=false")
+    html = converted(f"{text}\n\n{provenance(manifest)}", "html", folder, *options)
+    return IMAGE.sub(lambda image: f'{image[1]}{embedded(svgs[image[2]].decode())}"', html)
 
 
-def contents(headings: Sequence[Block]) -> list[list[Block]]:
-    """The headings below the title, each of level 2 with those below it; they receive ids."""
-    groups: list[list[Block]] = []
-    seen: Counter[str] = Counter()
-    for heading in headings:
-        slug = re.sub(r"[^a-z0-9_]+", "-", heading.words.lower()).strip("-")
-        seen[slug] += 1
-        heading.tokens[0].attrSet("id", f"on-{slug}" + f"-{seen[slug]}" * (seen[slug] > 1))
-        if heading.level > 2 and groups:
-            groups[-1].append(heading)
-        else:
-            groups.append([heading])
-    return groups
+def embedded(svg: str) -> str:
+    """A figure as the address of an image, with two decimals of its coordinates."""
+    svg = re.sub(r'(\.\d\d)\d+(?=[\s"])', r"\1", svg[svg.index("<svg") :])
+    shown = {'"': "'", "#": "%23", "%": "%25", "&": "&amp;", "\n": " "}
+    return f"data:image/svg+xml,{svg.translate(str.maketrans(shown))}"
 
 
-def plates(frame: Frame, svgs: Mapping[str, bytes]) -> list[Plate]:
-    """The figures in the frame's order."""
-    shown = []
-    for number, (name, (title, caption)) in enumerate(frame.figures.items(), 1):
-        drawing, width, height = inlined(svgs[name].decode(), f"{name}-")
-        shown.append(Plate(number, name, title, caption, Markup(drawing), width, height))
-    return shown
-
-
-def inlined(svg: str, prefix: str) -> tuple[str, int, int]:
-    """A figure as an element of a page: its text, and its width and height in CSS pixels.
-
-    Args:
-        svg: the file.
-        prefix: what its ids begin with in the page.
-    """
-    tag, rest = svg[svg.index("<svg") :].strip().split(">", 1)
-    width, height = (round(float(n) * 4 / 3) for n in VIEW.findall(tag)[0])
-    tag = re.sub(r' (?:width|height)="[^"]*"', "", tag)
-    return IDS.sub(rf"\1{prefix}", f"{tag}>{rest}"), width, height
-
-
-def kinds(table: PageTable) -> list[str]:
-    """The kind of each column: ``number``, or ``short``, ``long``, ``text`` by its longest cell."""
-
-    def kind(column: int, longest: int) -> str:
-        if table.is_numeric(column):
-            return "number"
-        return "text" if longest > TEXT else "long" if longest > LONG else "short"
-
-    columns = zip(*table.texts(), strict=True)
-    return [kind(i, max(map(len, cells))) for i, cells in enumerate(columns)]
+def provenance(manifest: Mapping[str, Any]) -> str:
+    """Where the results come from, as a section of Markdown."""
+    note = manifest.get("note", ORIGIN)
+    parts = {"Provenance": facts(manifest), "Packages": manifest["packages"]}
+    tables = [
+        PageTable(title, (Column("what"), Column("value")), tuple(rows.items()))
+        for title, rows in parts.items()
+    ]
+    one, other = map(pipe_table, tables)
+    return f"## Provenance\n\n{note}\n\n{one}\n\n### Packages\n\n{other}\n"
 
 
 def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -153,8 +78,3 @@ def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
             for name, digest in text.get("sha256", {}).items()
         },
     }
-
-
-def rendered(block: Block) -> Markup:
-    """A block by the Markdown library, which escapes all text."""
-    return Markup(PARSER.renderer.render(block.tokens, PARSER.options, {}))

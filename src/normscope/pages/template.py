@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from normscope.errors import Explained, suggest
 from normscope.pages.figures import FOREST
 from normscope.pages.frame import Frame
-from normscope.pages.markdown import CARDS, FIGURES, PLOTS, Markdown, escaped_word, reference
+from normscope.pages.markdown import Markdown, code, escaped_word, figure, titled_table
 
 SUMMARY, SECTION = "summary.md", "{}/section.md"
 
@@ -48,14 +48,13 @@ def fill(templates: Environment, name: str, words: Mapping[str, Any]) -> str:
 
 
 def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
-    """The summary in Markdown, with marks where tables and figures stand.
+    """The summary in Markdown.
 
-    ``summary.md`` is filled with the words of the frame, those of each study by its name, and
-    ``sections``: ``<study>/section.md`` of every study that has one, in the order of the frame,
-    each filled with the words of the study and of the frame. In both of them ``table("loss")`` is
-    a table, in a section a table of its study, and ``has("loss")`` says whether it has rows. In the
-    summary ``cards("key")`` are those of a document, and ``plots("one other")`` the small plots of
-    statements.
+    ``summary.md`` is filled with the words of the frame, those of each study by its name,
+    ``cards``, and ``sections``: ``<study>/section.md`` of every study that has one, in the order of
+    the frame, each filled with the words of the study and of the frame. In both of them
+    ``table("loss")`` is a table, in a section a table of its study, and ``has("loss")`` says
+    whether it has rows.
 
     Args:
         folder: of ``summary.md``.
@@ -65,8 +64,9 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     Raises:
         Explained: a template has an error, or uses a name that the frame lacks.
     """
-    # one escape for all words; marks and sections are Markdown already
+    # one escape for all words; tables, figures and sections are Markdown already
     templates = environment(folder, studies, finalize=escaped_word)
+    templates.filters["code"] = code
     sections = []
     for study, words in frame.sections.items():
         offered = _tables(frame, f"{study}.")
@@ -78,16 +78,18 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
         name = SECTION.format(study)
         if (studies / name).is_file():
             sections.append(Markdown(fill(templates, name, known | offered)))
-    words = {**frame.words, **frame.sections, **_tables(frame, "")}
-    words |= {
+    drawn = {name: figure(name, *shown) for name, shown in frame.figures.items()}
+    words = {
+        **frame.words,
+        **frame.sections,
+        **_tables(frame, ""),
+        "cards": frame.cards,
         "sections": sections,
-        "forest": reference(FOREST) if FOREST in frame.figures else "",
-        "figures": reference(FIGURES),
-        "cards": lambda document: reference(f"{CARDS}{document}"),
-        "plots": lambda keys: reference(f"{PLOTS}{keys}"),
+        "figure_names": list(drawn),
+        "forest": drawn.pop(FOREST, ""),
+        "figures": Markdown("\n\n".join(drawn.values())),
     }
-    text = fill(templates, SUMMARY, words)
-    return re.sub(r"\n{3,}", "\n\n", text)
+    return re.sub(r"\n{3,}", "\n\n", fill(templates, SUMMARY, words))
 
 
 def card_text(folder: Path, frame: Frame) -> str:
@@ -110,6 +112,6 @@ def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
         return known[name]
 
     return {
-        "table": lambda name: reference(full(name)),
+        "table": lambda name: titled_table(full(name), frame.tables[full(name)]),
         "has": lambda name: bool(frame.tables[full(name)].rows),
     }

@@ -1,14 +1,11 @@
 """Disputes: statements that cannot both hold, as every page shows them."""
 
 import pytest
-from page_recipes import REPORT, SVG, claim, ledger, manifest, reading, traces, unasked
+from page_recipes import REPORT, claim, ledger, reading, traces, unasked
 
 from normscope.pages.disputes import dispute_table, disputes
 from normscope.pages.frame import Frame, collect
-from normscope.pages.markdown import summary
-from normscope.pages.page import page
 from normscope.pages.template import summary_text
-from normscope.pages.typeset import document
 
 SHARED = {"readings": ["stated", "stated"], "case": "small", "reads": ["holds", "fails"]}
 SHARED |= {"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"}
@@ -71,30 +68,20 @@ def test_the_cases_that_both_sides_test_have_their_numbers():
     ]
 
 
-def shown(tmp_path, made: dict) -> dict[str, str]:
-    """The part on disputes of the project's summary, in every form."""
+def shown(tmp_path, made: dict) -> str:
+    """The part on disputes of the project's summary."""
     printed: Frame = collect({}, made, {}, level=0.95, traces=traces(made, "a.py:1-2"))
     whole = (REPORT / "summary.md").read_text()
     part = whole[whole.index("{% if disputes %}") : whole.index("## Methods")]
     (tmp_path / "summary.md").write_text(f"# Title\n\n{part}")
-    text = summary_text(tmp_path, tmp_path, printed)
-    return {
-        "md": summary(text, printed),
-        "html": page(REPORT, text, printed, {"forest": SVG}, manifest()),
-        "pdf": str(document(text, printed)),
-    }
+    return summary_text(tmp_path, tmp_path, printed)
 
 
-def test_every_page_shows_a_dispute_and_that_both_hold(tmp_path):
-    forms = shown(tmp_path, stated("holds", "holds"))
-    for form, text in forms.items():
-        for words in ("Disputes", "norms do help", "Norms harm.", "0.250", "cannot both be true"):
-            assert words in text, (form, words)
-    plots = {"md": "plots:", "html": '<dl class="plots">', "pdf": "{'kind': 'plots'"}
-    is_plotted = {form: plots[form] in text for form, text in forms.items()}
-    assert is_plotted == {"md": False, "html": True, "pdf": True}
+def test_the_summary_shows_a_dispute_and_that_both_hold(tmp_path):
+    text = shown(tmp_path, stated("holds", "holds"))
+    for words in ("Disputes", "norms do help", "Norms harm.", "0.250", "cannot both be true"):
+        assert words in text, words
 
 
 def test_a_ledger_without_disputes_has_no_such_section(tmp_path):
-    for form, text in shown(tmp_path, ledger(claim())).items():
-        assert "Disputes" not in text, form
+    assert "Disputes" not in shown(tmp_path, ledger(claim()))

@@ -1,6 +1,5 @@
 """The frame: it holds all that is printed, and a change appears in every medium."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,7 +7,6 @@ from dataclasses import replace
 import pytest
 from page_recipes import (
     HOSTILE,
-    LATEX,
     REPORT,
     SVG,
     claim,
@@ -23,14 +21,12 @@ from page_recipes import (
 
 from normscope.formats import GENERAL, PERCENT, SIGNIFICANT
 from normscope.pages.frame import Figure, Frame, collect, read
-from normscope.pages.latex import files
-from normscope.pages.markdown import summary
+from normscope.pages.latex import latex_files, macro_name
 from normscope.pages.page import page
+from normscope.pages.pandoc import converted, github
 from normscope.pages.section import Section
 from normscope.pages.statements import ledger_table
 from normscope.pages.table import Column, Number, PageTable
-from normscope.pages.tex import macro_name
-from normscope.pages.typeset import document
 
 OLD, NEW = 1.9, 7.654  # a number that is in a table, and a macro
 TABLE = PageTable("Losses", (Column("arm"), Column("loss", SIGNIFICANT)), (("LayerNorm", 1.9),))
@@ -65,7 +61,7 @@ def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
         "b.loss",
     ]
     assert printed.tables["a.loss"] == TABLE
-    assert [card["key"] for card in printed.cards_of("d")] == ["a"]
+    assert [card["key"] for card in printed.cards] == ["a"]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
     totals = printed.words["totals"]
@@ -78,7 +74,7 @@ def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
 
 
 def test_the_example_for_latex_names_macros_that_exist():
-    named = re.findall(r"\\normscope[A-Z]\w*", (LATEX / "example.tex").read_text())
+    named = re.findall(r"\\normscope[A-Z]\w*", (REPORT / "example.tex").read_text())
     assert named
     assert {*named} <= {macro_name(name) for name in gathered(claim()).numbers}
 
@@ -114,10 +110,10 @@ def printed_files(printed: Frame, folder) -> dict[str, str]:
     text = template_text(folder, printed)
     svgs = dict.fromkeys(printed.figures, SVG)
     return {
-        "summary.md": summary(text, printed),
-        "summary.html": page(REPORT, text, printed, svgs, manifest()),
-        "summary.pdf": json.dumps(document(text, printed), indent=1, ensure_ascii=False),
-        **files(printed, LATEX),
+        "summary.md": github(text),
+        "summary.html": page(REPORT, text, svgs, manifest()),
+        "summary.pdf": converted(text, "typst", REPORT),
+        **latex_files(printed, REPORT),
     }
 
 
@@ -159,7 +155,7 @@ def changed(part: str, printed: Frame) -> Frame:
         ("card", PAGES),
         ("number", {"numbers.tex"}),
         ("word", PAGES),
-        ("caption", PAGES | {"example.tex"}),
+        ("caption", PAGES),
     ],
 )
 def test_a_change_of_the_frame_appears_wherever_it_is_printed_and_nowhere_else(

@@ -1,43 +1,93 @@
-"""Markdown: text stays text in cells and in words, and tables and figures replace their marks."""
+"""Markdown: what is data stays text in words, cells and code, as pandoc reads it."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from page_recipes import text_table
+from page_recipes import HOSTILE, HOSTILE_TEX, text_table
 
-from normscope.pages.frame import Figure, Frame
-from normscope.pages.markdown import (
-    FIGURES,
-    MARK,
-    Markdown,
-    escaped,
-    escaped_word,
-    pipe_table,
-    reference,
-    summary,
-)
+from normscope.formats import decimals
+from normscope.pages.markdown import Markdown, code, escaped, escaped_word, pipe_table
+from normscope.pages.pandoc import PROGRAM, READER
+from normscope.pages.table import Column, PageTable
 
-# reads as markup all that the page's parser does, and more
-READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 INLINE = [
     *("**a**", "5 * 4 * 3", "``a ` b``", "<b>a</b>", "<!-- a -->", "<https://a.example>", "~~a~~"),
     *("___a___", "__init__", "a _b_, (_c_) -_d_-", "a__b__", "![a](https://a.example)", "[a][b]"),
     *("[a]\\(b)", "\\", "\\*a\\*", "a\\", "\\\\_a_", "&amp;", "&#65; &#x41;", "a & b &c", "R&D;"),
+    *("[a]{.b}", "a{#b}", "{.a}", "`a`{=html}", "``", "a :: b", "`", "a|b"),
 ]
 BLOCKS = ["# a", "- a", "+ a", "1. a", "12) a", "> a", "===", "---", "[a]: b", "-", "a\n# b"]
+BLOCKS += ["::: {.card}", ":::", "::: card", "{#a}"]
+TEXTS = [" ".join(text.split()) for text in (*INLINE, *BLOCKS, *HOSTILE, *HOSTILE_TEX)]
+MARKUP = st.text(st.sampled_from("\\`*_<>~[](){}!&;#|-=:/\"'amp x19−"), min_size=1, max_size=16)
+WORDS = MARKUP.map(lambda text: " ".join(text.split())).filter(bool)
 
 
-@pytest.mark.parametrize("text", [*INLINE, *BLOCKS])
-def test_a_word_is_text_wherever_it_stands(text):
+def blocks(text: str) -> list[Any]:
+    """The blocks that pandoc finds in a text."""
+    command = [str(PROGRAM), f"--from={READER}", "--to=json"]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=True)
+    return json.loads(done.stdout)["blocks"]
+
+
+def words(node: Any) -> Iterator[str]:
+    """The text in a part of a document; any markup but that of tables is an error."""
+    match node:
+        case list():
+            for part in node:
+                yield from words(part)
+        case {"t": "Str", "c": text}:
+            yield text
+        case {"t": "Space" | "SoftBreak"}:
+            yield " "
+        case {"t": "Para" | "Plain", "c": inlines}:
+            yield from words(inlines)
+        case {"t": kind} if not kind.startswith(("Align", "Col", "Row")):
+            pytest.fail(f"text became {kind}")
+
+
+def cells(table: Any) -> list[list[str]]:
+    """The texts of a table, its head first."""
+    assert table["t"] == "Table"
+    _, _, _, head, bodies, _ = table["c"]
+    rows = [*head[1], *(row for body in bodies for row in body[3])]
+    return [["".join(words(cell[4])) for cell in row[1]] for row in rows]
+
+
+@pytest.mark.parametrize("place", ["{}", "a\n{}", "{}\nb", "\n{}\n"])
+def test_a_word_is_text_wherever_it_stands(place):
     """Also where it begins a line, below one or above one."""
-    line = escaped_word(text)
-    for template in ("{}", "a\n{}", "{}\nb", "a\n\n{}\n\nb"):
-        tokens = READER.parse(template.format(line))
-        assert {t.type for t in tokens} == {"paragraph_open", "inline", "paragraph_close"}
-        assert {c.type for t in tokens for c in t.children or []} <= {"text", "softbreak"}
-        words = [c.content for t in tokens for c in t.children or []]
-        assert " ".join(text.split()) in "".join(words)
+    found = blocks("\n\n".join(place.format(escaped_word(text)) for text in TEXTS))
+    assert [block["t"] for block in found] == ["Para"] * len(TEXTS)
+    said = ["".join(words(block)) for block in found]
+    assert said == [" ".join(place.format(text).split()) for text in TEXTS]
+
+
+def test_any_cell_of_a_table_is_text():
+    table = text_table("", ("name", "value"), [("-", text) for text in TEXTS])
+    (found,) = blocks(pipe_table(table))
+    assert cells(found) == [["name", "value"], *(["-", text] for text in TEXTS)]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(WORDS, min_size=20, max_size=40))
+def test_any_text_of_markup_is_text_as_a_word_and_in_a_cell(texts):
+    *paragraphs, table = blocks(
+        "\n\n".join([*map(escaped_word, texts), pipe_table(text_table("", texts, [texts]))])
+    )
+    assert ["".join(words(block)) for block in paragraphs] == texts
+    assert cells(table) == [texts, texts]
+
+
+def test_code_is_the_text_itself():
+    (paragraph,) = blocks(" x ".join(map(code, TEXTS)))
+    said = [part["c"][1] for part in paragraph["c"] if part["t"] == "Code"]
+    assert said == TEXTS
 
 
 @pytest.mark.parametrize(
@@ -48,54 +98,20 @@ def test_a_word_is_text_wherever_it_stands(text):
     ],
 )
 def test_plain_text_is_not_escaped(text):
-    """The file is also read by people."""
+    """README and summary.md are also read by people."""
     assert escaped(text) == text
 
 
-MARKUP = st.text(st.sampled_from("\\`*_<>~[]()!&;#|-=:/\"'amp x19−"), min_size=1, max_size=16)
-
-
-@example("__a__")
-@given(MARKUP.map(lambda text: " ".join(text.split())).filter(bool))
-def test_any_cell_of_a_table_is_text(text):
-    columns = ("name", "value", text + "1")
-    table = pipe_table(text_table("", columns, [("-", text, "-")]))
-    assert len(table.splitlines()) == 3
-    cells = [token.children or [] for token in READER.parse(table) if token.type == "inline"]
-    assert all(child.type == "text" for cell in cells for child in cell)
-    words = ["".join(child.content for child in cell) for cell in cells]
-    assert words == ["name", "value", text + "1", "-", text, "-"]
-
-
-def test_a_pipe_table_has_one_line_per_row():
-    table = text_table("", ["a\nb", "n"], [("c\n\n| d | e |\r\n# f", "1")])
-    assert pipe_table(table).splitlines() == [
+def test_a_pipe_table_has_one_line_per_row_and_aligns_numbers():
+    columns = (Column("a\nb"), Column("n", decimals(1)))
+    assert pipe_table(PageTable("", columns, (("c\n\n| d | e |\r\n# f", 1.5),))).splitlines() == [
         "| a b | n |",
-        "| --- | --- |",
-        r"| c \| d \| e \| # f | 1 |",
+        "| --- | ---: |",
+        r"| c \| d \| e \| # f | 1.5 |",
     ]
     assert pipe_table(text_table("", ["arm", "loss"])) == "none"
 
 
-def test_markdown_is_not_escaped_again_and_words_contain_no_marks():
+def test_markdown_is_not_escaped_again_and_numbers_have_minus_signs():
     assert escaped_word(Markdown("*a* `b`")) == "*a* `b`"
-    assert escaped_word(f"{MARK}ledger{MARK}") == "\ufffdledger\ufffd"
     assert [escaped_word(number) for number in (-0.5, 2.0, 20000)] == ["−0.5", "2", "20000"]
-
-
-def test_tables_and_figures_replace_their_marks_once():
-    cell = reference("b")
-    tables = {n: text_table(n, "x", [[cell]]) for n in ("a", "b")}
-    figures = {"z": Figure("T *", f"C {cell} <"), "y": Figure("U", "D")}
-    text = f"one {reference('a')} two {reference(FIGURES)} three"
-    assert summary(text, Frame({}, {}, tables, figures, {})).splitlines() == [
-        "one | x |",
-        "| --- |",
-        f"| {cell} | two ![T \\*](figures/z.svg)",
-        "",
-        f"*T \\*.* C {cell} \\<",
-        "",
-        "![U](figures/y.svg)",
-        "",
-        "*U.* D three",
-    ]

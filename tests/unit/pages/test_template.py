@@ -3,18 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from page_recipes import (
-    HOSTILE,
-    frame,
-    template_text,
-    templates,
-    text_table,
-)
+from page_recipes import template_text, templates, text_table
 
 from normscope.errors import Explained
-from normscope.pages.blocks import blocks
 from normscope.pages.frame import Frame
-from normscope.pages.markdown import summary
 
 TWO = Frame(
     {"level": "95%"},
@@ -27,7 +19,7 @@ TWO = Frame(
 
 
 def written(folder, top: str, **sections: str) -> str:
-    return summary(template_text(templates(folder, top, **sections), TWO), TWO)
+    return template_text(templates(folder, top, **sections), TWO)
 
 
 def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp_path):
@@ -39,8 +31,10 @@ def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp
         a="{% for one in list %}\n{{ word }} {{ one.x }}\n{% endfor %}\n\n{{ table('t') }}",
     )
     assert text.strip().splitlines() == [
-        *("one 95%", "", "one 1", "", "| x |", "| --- |", "| cell of a |"),
-        *("", "two 95%", "", "| x |", "| --- |", "| cell of b |"),
+        *("one 95%", "", "one 1", "", "::: {#table-a-t .table}", "a", ""),
+        *("| x |", "| --- |", "| cell of a |", ":::", ""),
+        *("two 95%", "", "::: {#table-b-t .table}", "b", ""),
+        *("| x |", "| --- |", "| cell of b |", ":::"),
     ]  # c has no section
 
 
@@ -58,33 +52,6 @@ def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp
 def test_an_unknown_name_is_an_error_with_its_file_and_line(tmp_path, top, section, message):
     with pytest.raises(Explained, match=message):
         written(tmp_path, top, a=section)
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_words_are_text_in_the_summary(tmp_path, text):
-    """They bring no block, no link, no HTML and no table that the template does not have."""
-    plain, hostile = (
-        blocks(template_text(templates(tmp_path / w[:1], HEAD), frame(w))) for w in ("words", text)
-    )
-    assert [(b.kind, b.name) for b in hostile] == [(b.kind, b.name) for b in plain]
-    assert " ".join(text.replace("\ue000", "\ufffd").split()) in hostile[1].words
-
-
-HEAD = "# x\n\n{{ main.words }}\n\n{{ table('ledger') }}\n\n{{ figures }}\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("> quoted", r"line 1 .* blockquote; write it as"),
-        ("| a |\n| --- |\n| b |", r"table; .* hand it over as a table"),
-        ("see {{ table('a.t') }} here", "must be a separate paragraph"),
-        ("- {{ table('a.t') }}", "must be a separate paragraph"),
-    ],
-)
-def test_an_unsupported_block_is_an_error(tmp_path, text, message):
-    with pytest.raises(Explained, match=message):
-        blocks(template_text(templates(tmp_path, text), TWO))
 
 
 def test_a_word_that_would_hide_behind_a_function_is_an_error(tmp_path):

@@ -14,8 +14,8 @@ from normscope.formats import GENERAL, PERCENT, SCIENTIFIC, SIGNIFICANT, Format,
 from normscope.nn.arms import ARMS, LABELS
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.pages.frame import Figure, Frame
-from normscope.pages.markdown import FIGURES, reference
+from normscope.pages.frame import Frame
+from normscope.pages.markdown import figure
 from normscope.pages.page import page
 from normscope.pages.table import (
     Column,
@@ -83,9 +83,9 @@ def html(cards: Cards, norm: str, templates: Path, origin: Mapping[str, Any]) ->
         Explained: ``card.md`` has an error, or uses a name that is not known.
     """
     svg, caption = drawing(cards, norm)
-    words = page_words(cards, norm) | {"figures": reference(FIGURES)}
-    frame = Frame(words, {}, page_tables(cards, norm), {FIGURE: Figure(TITLE, caption)}, {})
-    return page(templates, card_text(Path(__file__).parent, frame), frame, {FIGURE: svg}, origin)
+    words = page_words(cards, norm) | {"figures": figure(FIGURE, TITLE, caption)}
+    frame = Frame(words, {}, page_tables(cards, norm), {}, {})
+    return page(templates, card_text(Path(__file__).parent, frame), {FIGURE: svg}, origin)
 
 
 def origin(config: Card, dataset: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,10 +112,10 @@ def drawing(cards: Cards, norm: str) -> tuple[bytes, str]:
     """The figure of a card as SVG, and its caption."""
     style.use(cards.look.font_pt)
     others = [arm for arm in cards.config.regimes[SWEPT].others if arm != norm]
-    figure, caption = card.draw(cards.tables, cards.look, norm, others, SWEPT)
+    drawn, caption = card.draw(cards.tables, cards.look, norm, others, SWEPT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, FIGURE)
-        style.save(figure, path)
+        style.save(drawn, path)
         return path.with_suffix(".svg").read_bytes(), caption
 
 
