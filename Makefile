@@ -55,7 +55,7 @@ test-docs: $(READY)-docs
 	pytest tests/docs
 
 test-paper: $(READY)-browser # opens the results in a browser and compiles them with LaTeX
-	NORMSCOPE_PAPER="$$RESULTS/paper" NORMSCOPE_PAGE="$$RESULTS/paper/summary.html" pytest -n 2 tests/browser tests/latex tests/unit/pages/test_typeset.py
+	NORMSCOPE_PAPER="$$RESULTS/paper" NORMSCOPE_PAGE="$$RESULTS/paper/summary.html" pytest -n 2 tests/browser tests/latex tests/unit/pages/test_print.py
 
 test-slurm: $(READY)-engines # run as root: starts a one-node Slurm cluster and stops it
 	pytest -s tests/slurm

@@ -20,6 +20,7 @@ COMMAND = "pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape".sp
 def compiled(place: Path, name: str) -> str:
     """The log of the second of two runs, without its line breaks."""
     need(shutil.which("pdflatex"), "pdflatex is not installed")
+    log = ""
     for _ in range(2):
         done = subprocess.run([*COMMAND, name], cwd=place, capture_output=True, check=False)
         log = (place / name).with_suffix(".log").read_text(errors="replace").replace("\n", "")

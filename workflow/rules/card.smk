@@ -132,7 +132,7 @@ if CARD is not None:
             project("src/normscope/studies/card/card.md"),
             speed=rules.card_speed.output,
             dataset="results/dataset/meta.json",
-            templates=TEMPLATES[:5],
+            templates=TEMPLATES[:2],
         output:
             multiext("results/card/{norm}/card", ".html", ".json"),
         log:

@@ -112,10 +112,10 @@ def drawing(cards: Cards, norm: str) -> tuple[bytes, str]:
     """The figure of a card as SVG, and its caption."""
     style.use(cards.look.font_pt)
     others = [arm for arm in cards.config.regimes[SWEPT].others if arm != norm]
-    figure, caption = card.draw(cards.tables, cards.look, norm, others, SWEPT)
+    drawn, caption = card.draw(cards.tables, cards.look, norm, others, SWEPT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, FIGURE)
-        style.save(figure, path)
+        style.save(drawn, path)
         return path.with_suffix(".svg").read_bytes(), caption
 
 
