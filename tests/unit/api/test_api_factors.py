@@ -220,19 +220,6 @@ def test_inputs_of_mean_0_do_not_hide_whether_a_layer_centers(kind, dtype):
 X = torch.arange(12.0).reshape(2, 6) ** 2 + 1
 
 
-def test_a_compiled_layer_has_the_factors_of_the_layer():
-    layer = moved(nn.LayerNorm(6))
-    parts = normscope.factors(torch.compile(layer, backend="eager"), X)
-    assert torch.equal(parts.gain, layer.get_parameter("weight"))
-
-
-def test_every_arm_is_listed_with_its_factors():
-    table = normscope.arms()
-    assert list(table.index) == list(ARMS)
-    row = table.loc["scalenorm", ["center", "radius", "gain"]]
-    assert row.tolist() == [False, "learned", False]
-
-
 def not_finite(layer: nn.Module) -> nn.Module:
     nn.init.constant_(layer.get_parameter("weight"), math.nan)
     return layer

