@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from project import Project
 
 import normscope
@@ -39,6 +40,11 @@ def planned(project: Project, *norms: str) -> dict[str, int]:
 
 def test_a_card_from_an_empty_folder(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
+    path = project.root / "src/normscope/studies/card/budgets.yaml"
+    budgets = yaml.safe_load(path.read_text())
+    for regime in budgets["demo"].values():
+        regime |= {"steps": 8, "warmup_steps": 1, "n_embd": 16}
+    path.write_text(yaml.safe_dump(budgets))
     norm = project.root / "my_norm.py"
     norm.write_text(CODE)
     mine = "my_norm.py:MyNorm"

