@@ -1,11 +1,8 @@
 """The page in a browser: what a reader sees and does, by mouse and by keyboard."""
 
-from pathlib import Path
 
 import page_recipes
 import pytest
-
-from normscope.io.yamlfile import read_yaml
 
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 DRAWN = """drawing => {
