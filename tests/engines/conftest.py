@@ -1,11 +1,10 @@
-"""Projects with models, tables and a paper, which tests copy and clone, and an S3 server."""
+"""A project with models, tables and a figure, which tests copy, and an S3 server."""
 
 import os
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from cases import TARGETS, checkpoint_every
@@ -17,41 +16,8 @@ def modelled(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with models, tables and a figure, made undisturbed; tests use copies."""
     project = fresh(tmp_path_factory.mktemp("modelled") / "project")
     checkpoint_every(project, 5)
+    project.run("git", *IDENTITY, "commit", "--all", "--quiet", "--message", "checkpoints")
     project.snakemake(*TARGETS)
-    return project
-
-
-@pytest.fixture(scope="session")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose paper `dvc repro` has made and published, committed."""
-    project = fresh(tmp_path_factory.mktemp("origin") / "project")
-    project.run("dvc", "repro")
-    project.run("git", "add", "--all")
-    project.run("git", *IDENTITY, "commit", "--quiet", "--message", "made")
-    return project
-
-
-@pytest.fixture(scope="session")
-def remote(origin: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A DVC remote to which the origin was pushed."""
-    url = str(tmp_path_factory.mktemp("remote"))
-    share(origin, url)
-    origin.run("dvc", "push")
-    return url
-
-
-def share(project: Project, url: str) -> None:
-    """Make a remote the default one of a project."""
-    project.run("dvc", "remote", "add", "--force", "--local", "--default", "shared", url)
-
-
-@pytest.fixture
-def clone(origin: Project, remote: str, tmp_path: Path) -> Project:
-    """A clone of a collaborator, pulled by DVC."""
-    origin.run("git", "clone", "--quiet", str(origin.root), str(tmp_path / "clone"))
-    project = Project(tmp_path / "clone")
-    share(project, remote)
-    project.run("dvc", "pull")
     return project
 
 

@@ -5,14 +5,14 @@ from project import IDENTITY, Project
 
 
 @pytest.fixture
-def hosted(origin: Project, monkeypatch: pytest.MonkeyPatch, tmp_path) -> Project:
-    """The origin as https://github.com/org/project, with a tag."""
-    origin.run("git", *IDENTITY, "tag", "--force", "v1")
+def hosted(modelled: Project, monkeypatch: pytest.MonkeyPatch, tmp_path) -> Project:
+    """The modelled project as https://github.com/org/project, with a tag."""
+    modelled.run("git", *IDENTITY, "tag", "--force", "v1")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{origin.root.parent}/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{modelled.root.parent}/.insteadOf")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://github.com/org/")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # of Snakemake's clones
-    return origin
+    return modelled
 
 
 def test_a_tag_is_deployed_and_makes_the_same_tables(hosted: Project, tmp_path):

@@ -67,16 +67,11 @@ def read_only(disk: Path) -> Iterator[None]:
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("folder", ["results", "store"])
-def test_read_only_directory(modelled: Project, tmp_path: Path, folder: str):
+def test_read_only_directory(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / folder) as disk:
-        with read_only(disk):
-            said = project.snakemake(*TARGETS, ok=False)
-            assert "Traceback" not in said
-            assert f"{folder} cannot be written" in said
-            assert not list(
-                project.root.glob("results/main/checkpoints/*/*/step-*")
-            )  # nothing was trained
-        project.snakemake(*TARGETS)
-        same(project, modelled)
+    with small_disk(project.root / "store") as disk, read_only(disk):
+        said = project.snakemake(*TARGETS, ok=False)
+        assert "Traceback" not in said
+        assert "store cannot be written" in said
+        # nothing was trained
+        assert not list(project.root.glob("results/main/checkpoints/*/*/step-*"))

@@ -23,7 +23,7 @@ cd "$(mktemp -d -p {nodes})" && exec env -i HOME="$HOME" PATH={path} sh "$1"
 class Away(Project):
     """A project whose jobs share only a storage and one folder."""
 
-    def __init__(self, root: Path, url: str, endpoint: str | None) -> None:
+    def __init__(self, root: Path, url: str, endpoint: str) -> None:
         super().__init__(root)
         self.url, self.endpoint, self.run_name = url, endpoint, "first"
         self.shared, nodes = root.parent / "shared", root.parent / "nodes"
@@ -36,24 +36,21 @@ class Away(Project):
     def env(self) -> dict[str, str]:
         variables = {"NORMSCOPE_SHARED": str(self.shared)}
         variables["SNAKEMAKE_OUTPUT_CACHE"] = f"{self.url}/store"
-        if self.endpoint:
-            keys = {"ACCESS_KEY": "test", "SECRET_KEY": "test", "ENDPOINT_URL": self.endpoint}
-            variables |= {f"SNAKEMAKE_STORAGE_S3_{key}": value for key, value in keys.items()}
+        keys = {"ACCESS_KEY": "test", "SECRET_KEY": "test", "ENDPOINT_URL": self.endpoint}
+        variables |= {f"SNAKEMAKE_STORAGE_S3_{key}": value for key, value in keys.items()}
         return super().env | variables
 
     def command(self, *targets: str) -> tuple[str, ...]:
         return (
             *("snakemake", *targets, "--profile", "profiles/storage", "--jobs", "2"),
             *("--executor", "cluster-sync", "--cluster-sync-submit-cmd", str(self.node)),
-            *("--default-storage-provider", "s3" if self.endpoint else "fs"),
+            *("--default-storage-provider", "s3"),
             *("--default-storage-prefix", f"{self.url}/{self.run_name}"),
         )
 
     def stored(self, path: str) -> bytes:
         """A file as the storage has it."""
         where = f"{self.url}/{self.run_name}/{path}"
-        if not self.endpoint:
-            return Path(where).read_bytes()
         bucket, _, key = where.removeprefix("s3://").partition("/")
         client = boto3.client("s3", endpoint_url=self.endpoint)
         return client.get_object(Bucket=bucket, Key=key)["Body"].read()
@@ -69,14 +66,10 @@ def small(root: Path) -> Project:
     return project
 
 
-@pytest.fixture(params=["fs", "s3"])
-def away(request: pytest.FixtureRequest, tmp_path: Path) -> Away:
-    root = small(tmp_path / "project").root
-    if request.param == "fs":
-        return Away(root, str(tmp_path / "storage"), None)
-    endpoint = request.getfixturevalue("s3")
-    boto3.client("s3", endpoint_url=endpoint).create_bucket(Bucket="runs")
-    return Away(root, "s3://runs", endpoint)
+@pytest.fixture
+def away(s3: str, tmp_path: Path) -> Away:
+    boto3.client("s3", endpoint_url=s3).create_bucket(Bucket="runs")
+    return Away(small(tmp_path / "project").root, "s3://runs", s3)
 
 
 def test_a_killed_job_continues_elsewhere_and_the_store_serves_the_next(away: Away, tmp_path: Path):

@@ -22,14 +22,12 @@ EVERY = 4  # steps between checkpoints
 SEEDS = [1, 2, 3]
 WILD = {"learning_rate": 0.05, "min_lr": 0.05, "warmup_steps": 0}  # one of the losses reaches 1.9
 KINDS: dict[str, Stack | RecallStack] = {
-    "dropout": recipe(dropout=0.3, seeds=SEEDS),
     "batchnorm, one diverges": recipe(
         "batchnorm", dropout=0.2, loss_bound=1.9, seeds=SEEDS, **WILD
     ),
-    "bf16": recipe("rmsnorm", "peri", precision="bf16", seeds=SEEDS),
-    "fa": recipe(feedback="fa", tied_head=False, seeds=SEEDS),
-    "dfa": recipe("batchnorm", "post", feedback="dfa", tied_head=False, seeds=SEEDS),
-    "surrogate": recipe("rmsnorm", norm_backward="projected", decays="all", seeds=SEEDS),
+    "dfa, bf16": recipe(
+        "rmsnorm", "post", feedback="dfa", precision="bf16", seeds=SEEDS, tied_head=False
+    ),
     "muon": recipe("rmsnorm", "hybrid", optimizer="muon", seeds=SEEDS),
     "sgd": recipe(optimizer="sgd", qk_norm="all", seeds=SEEDS),
     "decisive": recall_run("batchnorm", seeds=SEEDS),

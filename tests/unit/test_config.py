@@ -85,14 +85,6 @@ def test_a_rate_of_a_run_moves_the_whole_schedule_of_its_protocol():
     assert {stack.training.steps for stack in longer.values()} == {3000}
 
 
-def test_protocols_that_differ_in_the_batch_size_alone_are_known():
-    sizes = {f"batch_{n}": n for n in (1, 2, 4, 16, 32)}
-    austen = {"small_austen": 8, "batch_1_austen": 1, "batch_32_austen": 32}
-    assert load(MAIN).main.batch_sizes == [{"small": 8, **sizes}, austen]
-    steps = load(config(**{"main.protocols.batch_1.training.steps": 301})).main.batch_sizes
-    assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}, austen]
-
-
 def as_text(value: Any) -> Any:
     """The values as Snakemake passes those in braces on a command line."""
     if isinstance(value, dict):
@@ -118,12 +110,6 @@ def test_variants_laid_over_config_yaml_are_valid(path):
     assert load(expected).model_dump(mode="json", exclude_unset=True) == expected
 
 
-def test_probes_read_the_models_of_one_job():
-    main = load(config()).main
-    tables = main.tabulation(load(config()).settings)
-    assert main.probes().keys() == main.trainings().keys() == set(tables.probed)
-
-
 @pytest.mark.parametrize(
     ("key", "allowed"),
     [
@@ -141,11 +127,6 @@ def test_an_unknown_key_is_named_with_the_closest_or_all_known_keys(key, allowed
     assert line.startswith(".".join(path))
     assert last in line
     assert allowed in line
-
-
-def test_a_problem_of_several_keys_is_reported_once():
-    line = problem(**{"main.runs.0.arms.0": "layernrm", "main.baseline.arm": "layernrm"})
-    assert line.startswith("main.runs.0.arms.0, main.baseline.arm: ")
 
 
 ALONE = [{**KEYS, "arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
@@ -207,28 +188,8 @@ def test_an_error_names_the_key_the_value_and_the_remedy(key, value, parts):
     assert all(part in line for part in parts), line
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("feedback", "fa"),
-        ("norm_backward", "projected"),
-        ("surrogates_in", "blocks"),
-        ("radial_share", 0.5),
-        ("sigma_penalty", 0.1),
-    ],
-)
-def test_factors_of_the_backward_pass_belong_to_the_runs_of_jacobian(key, value):
-    with pytest.raises(ConfigError, match=r"protocols\.small\.model: "):
-        load(config(**{f"jacobian.protocols.small.model.{key}": value}))
-
-
 def test_a_configuration_must_be_a_mapping():
     assert problems([1])[0].startswith("configuration: ")
-
-
-def test_a_directory_is_an_origin():
-    loaded = load(config(dataset={"directory": "data"})).dataset
-    assert (loaded.directory, loaded.decides.sha256) == ("data", None)
 
 
 def test_jobs_read_the_text_of_their_protocol():
@@ -285,10 +246,3 @@ def test_every_study_is_a_part_in_the_order_of_the_page():
         "nanogpt-layernorm-post-0.001-1",
         "nanogpt-layernorm-post-0.001-2",
     ]  # all its jobs
-
-
-def test_the_hub_models_of_the_published_studies_can_be_measured():
-    of_hub = yaml.safe_load((ROOT / "config/pretrained.yaml").read_text())["pretrained"]["models"]
-    published = (ROOT / "data/reference_prompts.csv").read_text()
-    names = {line.split(",")[1] for line in published.splitlines()[1:]}
-    assert names <= {model["name"] for model in of_hub}

@@ -1,9 +1,7 @@
 """Learning rates of the pilot: what is tried, what is chosen, and what is refused."""
 
-import copy
 import itertools
 import math
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +50,6 @@ def pilot(**losses: float | None) -> Pilot:
 )
 def test_rates_are_tried_until_the_best_lies_inside_or_at_a_limit(losses, expected):
     assert pilot(**losses).untried("main", CELL) == expected
-
-
-def test_a_best_rate_at_the_edge_of_what_was_tried_is_marked():
-    found = {
-        rate: pilot(r0_01=3.0, r0_03=2.0, r0_1=1.0).tuned("main", CELL._replace(learning_rate=rate))
-        for rate in (0.01, 0.03, 0.1, 0.3)
-    }
-    assert {rate: one and one.at_edge for rate, one in found.items()} == {
-        0.01: False, 0.03: False, 0.1: True, 0.3: None
-    }  # fmt: skip
 
 
 def raw() -> dict[str, Any]:
@@ -167,13 +155,6 @@ def test_what_else_is_wrong_with_a_block_is_reported_and_not_the_word(key, value
     assert "'pilot'" not in str(error.value)
 
 
-def test_the_configuration_is_not_changed_in_place():
-    config = raw()
-    before = copy.deepcopy(config)
-    with_pilot(config, BOTH)
-    assert config == before
-
-
 def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"
     write_trials(first, BOTH)
@@ -182,25 +163,6 @@ def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
     losses = losses_of(read_trials([first, tmp_path / "missing.csv", second]))
     assert losses["main"][BOTH[0].cell] is None
     assert Pilot(losses=losses).tried("main", CELL)[0.001] == math.inf
-
-
-def test_a_file_that_is_not_written_whole_stays_as_it_was(tmp_path):
-    """Also if the rows end with an error, or the process with a kill, while they are written."""
-    path = tmp_path / "pilot.csv"
-    write_trials(path, BOTH)
-    with pytest.raises(ZeroDivisionError):
-        write_trials(path, (row for row in BOTH if 1 / 0))
-    assert sorted(read_trials([path])) == sorted(BOTH)
-
-
-def test_the_pilot_ends_with_the_rates_of_the_configuration(tmp_path, monkeypatch):
-    """A rate with two digits is not among those that every pilot knows."""
-    script = runpy.run_path(str(ROOT / "scripts/pilot.py"))
-    monkeypatch.setitem(script["run"].__globals__, "jobs", lambda *_: {})  # all are tried
-    write_trials(tmp_path / "pilot.csv", trials(r0_0015=1.0, r0_003=2.0))
-    flags = script["Flags"](out=tmp_path / "pilot.csv", results=tmp_path)
-    found = script["run"]({"pilot": {"learning_rates": [0.0015, 0.003]}}, flags)
-    assert found.tried("main", CELL) == {0.0015: 1.0, 0.003: 2.0}
 
 
 def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_seeds():

@@ -30,15 +30,6 @@ def test_scripts_whose_code_changed_are_named(tmp_path: Path):
     assert VERIFY["changed_since"](tmp_path, manifest) == ["main_train", "recall_train"]
 
 
-def test_a_limit_that_no_job_meets_is_refused(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setitem(VERIFY["main"].__globals__, "check_text", lambda *_: None)
-    monkeypatch.setitem(VERIFY["main"].__globals__, "configuration", lambda _: config())
-    monkeypatch.setattr(sys, "argv", ["verify.py", "--flops", "1"])
-    with pytest.raises(Explained, match=r"no job takes at most 1 flops: the smallest takes \d+"):
-        VERIFY["main"]()
-
-
 def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(ROOT)
     trainings = VERIFY["trainings"](config())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normscope.io.csvfile import write_csv
-from normscope.words import interval, number, significant, significant_or_tiny
+from normscope.words import number, significant, significant_or_tiny
 
 
 def test_csv_reads_back_with_nine_digits_and_unix_lines(tmp_path):
@@ -24,20 +24,6 @@ def test_numbers_read_back(value, digits):
     assert float(number(value, digits).replace("−", "-")) == pytest.approx(
         value, abs=0.5 * 10**-digits * (1 + 1e-9)
     )
-
-
-@pytest.mark.parametrize(
-    ("value", "signed", "plain"),
-    [(0.1234, "+0.123", "0.123"), (-1.5, "−1.500", "−1.500"), (math.nan, "–", "–")],
-)
-def test_numbers_have_a_minus_sign_and_a_dash_for_none(value, signed, plain):
-    assert number(value, sign=True) == signed
-    assert number(value) == plain
-
-
-def test_intervals_have_brackets_and_a_dash_for_none():
-    assert interval(-0.1, 0.25, sign=True) == "[−0.100, +0.250]"
-    assert interval(math.nan, math.nan) == "–"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="session")
+def recorded(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy of the made project, as its user has recorded it with DVC and committed it."""
+    project = made.copy(tmp_path_factory.mktemp("recorded") / "project")
+    for key, value in {"name": "test", "email": "test@example.org"}.items():
+        project.run("git", "config", f"user.{key}", value)
+    project.run("dvc", "repro")
+    project.run("git", "add", "metrics")
+    project.run("git", "commit", "--all", "--quiet", "--message", "as made")
+    return project
+
+
+@pytest.fixture(scope="session")
 def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The made project with a loss bound at which every training diverges, up to the summary."""
     project = made.copy(tmp_path_factory.mktemp("diverged") / "project")

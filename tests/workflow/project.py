@@ -35,6 +35,16 @@ MADE = {
 }
 
 
+DRAWN = ("loss", "gain", "jacobian")  # figures of the test project; the others are an empty panel
+EMPTY = """from normscope.pages import style
+
+
+def draw(tables, look, **params):
+    figure, axes = style.canvas(look.width_mm, 20, 1, 1)
+    return figure, "n: not drawn."
+"""
+
+
 def corpus() -> str:
     """Words of a small invented language, which a model of two blocks can learn."""
     rng = random.Random(0)
@@ -178,6 +188,9 @@ def fresh(root: Path) -> Project:
     (root / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, root / ".dvc" / name)
+    for path in root.glob("src/normscope/studies/*/figures/[!_]*.py"):
+        if path.stem not in (*DRAWN, "card"):
+            path.write_text(EMPTY)
     (root / "corpus.txt").write_text(corpus())
     (root / "config.yaml").write_text(yaml.safe_dump(tiny(root), sort_keys=False))
     project = Project(root)

@@ -5,7 +5,7 @@ from fnmatch import fnmatch
 from project import ROOT
 
 from normscope.config import Config
-from normscope.pages.figures import OF_LEDGER, load
+from normscope.pages.figures import load
 from normscope.pilot import TRAINED as TRAINED_STUDIES
 
 FOLDER = ROOT / "src/normscope/studies"
@@ -13,7 +13,7 @@ CARD = "card"  # a study that is not a part of the paper
 STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
-ALL = {"claims": "claims", "frame": "pages", "metrics": "tables"}  # modules of every study
+ALL = {"frame": "pages", "metrics": "tables"}  # modules of every study
 TRAINED = {  # rules of DVC's stage `runs`
     *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
     *("literature_train", "pretrained_probe"),
@@ -36,9 +36,8 @@ RULES |= {
 RULES |= {
     name: [path, *(FOLDER / study / f"{ALL[name]}.py" for study in STUDIES if name in ALL)]
     for name, path in SCRIPTS.items()
-    if name not in {*STAGES.values(), "draw", "draw_ledger"}
+    if name not in {*STAGES.values(), "draw"}
 }
-RULES |= {name: [SCRIPTS["draw_ledger"]] for name in OF_LEDGER}
 RULES = {rule: [path for path in files if path.is_file()] for rule, files in RULES.items()}
 
 

@@ -16,11 +16,9 @@ from project import ROOT, Project
 TEXT = "to be or not to be: that is the question\n" * 100
 CHARS = sorted(set(TEXT))
 TOKENS = np.array([CHARS.index(c) for c in TEXT])
-CONFIG, ARMS, CLAIMS = "config.yaml", "src/normscope/nn/arms.py", "data/claims/notebook.yaml"
+CONFIG, ARMS = "config.yaml", "src/normscope/nn/arms.py"
 WRONG_ROW = '    Row("rmsnorm", "Again", ZS19, _token(gian=True)),\n'
 INSTALLED = r"installed are pandas [\d.]+ in place of 0\.[\d.]+: run `make tools`"
-NESTED = "[{protocol: small, arms: [layernrm], placements: [pre]}]"
-Edit = tuple[str, str, str]  # file, old text, new text
 
 
 def rejected(project: Project, *flags: str) -> str:
@@ -53,47 +51,20 @@ def test_a_locale_of_another_encoding_is_rejected(tmp_path: Path):
     assert "and normscope in UTF-8: set PYTHONUTF8=1" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (
-            (ARMS, '    Row("none",', f'{WRONG_ROW}    Row("none",'),
-            "'rmsnorm': gian: unknown key; did you mean gain?",
-        ),
-        (
-            (CLAIMS, "      measure: effective_rank_query\n", "      measure: arm\n"),
-            "contrast.measure: arm is text, and a number is needed",
-        ),
-    ],
-)
-def test_wrong_registries_are_rejected(made: Project, edit: Edit, message: str):
-    with made.edited(*edit):
-        assert message in rejected(made)
+def test_a_wrong_row_of_the_arms_is_rejected(made: Project):
+    with made.edited(ARMS, '    Row("none",', f'{WRONG_ROW}    Row("none",'):
+        assert "'rmsnorm': gian: unknown key; did you mean gain?" in rejected(made)
 
 
-@pytest.mark.parametrize(
-    ("choice", "message"),
-    [
-        ("depth={training: {stesp: 30}}", "training.stesp: unknown key; did you mean steps?"),
-        ("depth={training: {steps: many}}", "'many'"),
-        (f"main={{runs: {NESTED}}}", "main.runs.0.arms.0"),
-    ],
-)
-def test_choices_on_the_command_line_are_checked_like_a_file(
-    made: Project, choice: str, message: str
-):
-    assert message in rejected(made, "--config", choice)
+def test_choices_on_the_command_line_are_checked_like_a_file(made: Project):
+    output = rejected(made, "--config", "depth={training: {stesp: 30}}")
+    assert "training.stesp: unknown key; did you mean steps?" in output
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"training:\n  steps: 60\n model: 3\n", "my.yaml, line 3: "),
-        (b"# \xe9t\xe9\nstack: 3\n", "my.yaml, line 1: not UTF-8"),
-        ("stack: 3\n".encode("utf-16"), "my.yaml, line 1: not UTF-8"),
-        (b"training: &a {steps: *a}\n", "my.yaml, line 1: found unconstructable recursive node"),
-        (b"stack: 3\nstack: 6\n", "my.yaml, line 2: given twice: stack"),
-        (b"", "my.yaml: a configuration has keys with values"),
         (None, "my.yaml: No such file or directory; all words after --configfile are read as"),
     ],
 )
@@ -111,10 +82,8 @@ def test_a_number_is_decimal_wherever_it_is_given(made: Project, tmp_path: Path)
     """In YAML 1.1, 0060 is 48, and the models would be trained again."""
     path = tmp_path / "my.yaml"
     path.write_text("main: {protocols: {nanogpt: {training: {steps: 0060}}}}\n")
-    assert made.planned("--configfile", str(path)) == {}
-    assert made.planned("--config", "main={protocols: {nanogpt: {training: {steps: 0060}}}}") == {}
     with made.edited(CONFIG, "  steps: 60", "  steps: 0060"):
-        assert made.planned() == {}
+        assert made.planned("--configfile", str(path)) == {}
 
 
 def test_other_packages_than_the_pins_are_rejected(made: Project):
@@ -135,8 +104,8 @@ def test_a_store_that_cannot_be_made_is_rejected(made: Project, tmp_path: Path):
     assert "SNAKEMAKE_OUTPUT_CACHE=FOLDER" in output
 
 
-@pytest.mark.parametrize("name", ["results", "results/code", "results/logs", "results/main"])
-def test_a_file_in_the_place_of_a_folder_is_named(made: Project, tmp_path: Path, name: str):
+def test_a_file_in_the_place_of_a_folder_is_named(made: Project, tmp_path: Path):
+    name = "results/main"
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).touch()
     flags = ("--directory", str(tmp_path), "--configfile", str(made.root / CONFIG))
@@ -169,27 +138,13 @@ def test_a_wrong_dataset_of_the_user_is_rejected(elsewhere: Project):
     snakefile = ("--snakefile", str(ROOT / "Snakefile"))
     output = rejected(elsewhere, "results/dataset/meta.json", *snakefile)
     assert "3,690 characters for training and 64 for validation" in output
-    with (elsewhere.root / CONFIG).open("a") as file:
-        file.write("stack: 3\nstack: 6\n")
-    assert "config.yaml, line 4: given twice: stack" in rejected(elsewhere, *snakefile)
 
 
-ABSENT = {"kind": "directory", "path": "~/absent"}
-MODEL = {"name": "mine", "family": "Mine", "source": ABSENT}
-
-
-@pytest.mark.parametrize(
-    ("choices", "said"),
-    [
-        (
-            {"dataset": {"sha256": "0" * 64, "sources": [{"kind": "path", "path": "~/absent"}]}},
-            r"no source has the corpus .*\n  1\. path /.*/absent: FileNotFoundError",
-        ),
-        ({"pretrained": {"models": [MODEL]}}, r"mine: directory /.*/absent has no config\.json"),
-    ],
-)
-def test_a_file_that_is_missing_is_named_before_any_job(elsewhere: Project, choices, said: str):
+def test_a_file_that_is_missing_is_named_before_any_job(elsewhere: Project):
+    source = {"kind": "path", "path": "~/absent"}
+    choices = {"dataset": {"sha256": "0" * 64, "sources": [source]}}
     (elsewhere.root / CONFIG).write_text(yaml.safe_dump(choices))
+    said = r"no source has the corpus .*\n  1\. path /.*/absent: FileNotFoundError"
     assert re.search(said, rejected(elsewhere, "--snakefile", str(ROOT / "Snakefile")))
 
 
@@ -201,11 +156,10 @@ def test_a_gpu_that_is_missing_is_named_before_any_job(made: Project):
     assert made.planned() == {}
 
 
-@pytest.mark.parametrize(("folder", "reader"), [("a:b", "PYTHONPATH"), ("{x}", "Snakemake")])
-def test_a_project_in_an_unusable_folder_is_rejected(folder: str, reader: str, tmp_path: Path):
-    root = tmp_path / folder
+def test_a_project_in_an_unusable_folder_is_rejected(tmp_path: Path):
+    root = tmp_path / "{x}"
     root.mkdir()
     for name in ("Snakefile", CONFIG, "workflow", "src", "profiles"):
         (root / name).symlink_to(ROOT / name)
     output = Project(root).snakemake("--dry-run", ok=False)
-    assert re.search(rf"{re.escape(folder)}/src: {reader} treats . specially; move", output), output
+    assert re.search(r"\{x\}/src: Snakemake treats . specially; move", output), output

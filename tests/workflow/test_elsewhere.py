@@ -60,9 +60,10 @@ def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_pa
     before = state(checkout)
     snakefile = ("--snakefile", str(checkout.root / "Snakefile"))
     ledger = "results/paper/claims.json"  # of another target, as it reads a file of the checkout
+    filled = ("env", f"SNAKEMAKE_OUTPUT_CACHE={made.root / 'store'}")  # models are trained once
     runs = [
-        elsewhere.start("snakemake", "--cores", "1", *snakefile, "main", ledger),
-        parent.start("snakemake", "--cores", "1"),
+        elsewhere.start(*filled, "snakemake", "--cores", "1", *snakefile, "main", ledger),
+        parent.start(*filled, "snakemake", "--cores", "1"),
     ]
     for run in runs:
         output = run.communicate()
@@ -70,7 +71,6 @@ def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_pa
     for project in (elsewhere, parent):
         assert project.digests("results/main/tables") == made.digests("results/main/tables")
     assert (elsewhere.root / ledger).read_text() == (made.root / ledger).read_text()
-    assert (elsewhere.root / "store").is_dir()
     assert state(checkout) == before
     assert "norm_claims" in parent.snakemake("--list-rules")
 
@@ -85,11 +85,6 @@ def module(made: Project, folder: Path, line: str) -> Project:
     return parent
 
 
-def test_a_module_with_a_prefix_is_refused(made, tmp_path):
-    parent = module(made, tmp_path / "parent", 'prefix: "norm"')
-    assert "a prefix would" in parent.snakemake("-n", ok=False)
-
-
 def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
     parent = module(made, tmp_path / "parent", 'config: config["norm"]')
 
@@ -99,10 +94,7 @@ def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
 
     alone = "{main: {stack: 1, protocols: {nanogpt: {training: {steps: 500}}}}}"
     assert jobs(planned(alone))["main_train"] > jobs(planned("{}"))["main_train"]
-    assert "configuration: Input should be keys with values" in planned("5", ok=False)
     assert "level: Input should be a valid number, got {}" in planned("{level: {}}", ok=False)
-    with made.edited("constraints.txt", "\npandas==", "\npandas==0."):
-        assert "installed are pandas" in planned("{}", ok=False)
 
 
 def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):

@@ -3,22 +3,12 @@
 import json
 import shlex
 from pathlib import Path
-from typing import ClassVar
 
-import pandas as pd
 import pytest
-from normscope.studies.sources import sources
-from normscope.verdicts.claim import Evidence
-from normscope.verdicts.entry import Claims
-from normscope.verdicts.judgement import find_all
 from project import ROOT, Project
 from rules import RULES, STAGES
 
-from normscope.config import load
 from normscope.io.provenance import closure
-from normscope.io.tables import Tables
-from normscope.io.yamlfile import read_yaml
-from normscope.studies.statements import import_tests, load_checked
 
 DOOR = "src/normscope/__init__.py"  # for users; it imports lazily and determines no result
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
@@ -74,31 +64,3 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
         if name.split()[0] in ("claims", "frame"):  # statements and pages may use any table
             unread = {path for path in unread if "/tables/" not in path}
         assert unread == set(), f"{name} does not read what it declares"
-
-
-class Recorder(Evidence):
-    """Evidence that knows the tables that were asked for."""
-
-    asked: ClassVar[set[str]] = set()
-
-    def table(self, name: str) -> pd.DataFrame:
-        self.asked.add(name)
-        return super().table(name)
-
-
-def test_a_statement_is_tested_on_the_tables_that_its_trace_names(made: Project):
-    """Told from the syntax of its test, and seen when the test runs."""
-    config = load(read_yaml(made.root / "config.yaml"))
-    claims = load_checked(sorted((made.root / "data/claims").glob("*.yaml")), config.studies)
-    import_tests(config.studies)
-    tables = {
-        name: Tables(made.root / "results" / name / "tables", study.TABLES)
-        for name, study in config.studies.items()
-    }
-    evidence = Recorder(tables, config.studies, config.level)
-    told = sources(claims, config.studies)
-    for name, key, entry in claims:
-        evidence.asked.clear()
-        alone = claims.documents[name].model_copy(update={"statements": {key: entry}})
-        find_all(Claims({name: alone}), evidence)
-        assert evidence.asked == set(told[key]["tables"]), key

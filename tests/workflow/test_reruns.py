@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from project import ROOT, Project
+from project import DRAWN, ROOT, Project
 from rules import RULES, TRAINED, records
 
 from normscope.io.pins import pinned
@@ -105,6 +105,8 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
     recorded = {row["rule"]: records(row["input-file(s)"]) for row in dag}
     del recorded["manifest"]  # it lists the records of all rules
     for rule, paths in recorded.items():
+        if rule.startswith("figure_") and rule.removeprefix("figure_") not in DRAWN:
+            continue  # another drawing stands in its place
         files = closure(*RULES[rule])
         (path,) = paths
         pins = pinned(files, ROOT / "constraints.txt")
@@ -126,8 +128,7 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
             "LINEAR = 1",
             {"figure_loss"},
         ),
-        ("constraints.txt", "\nmatplotlib==", "\nmatplotlib==0.", {"figure_*", "forest", "reach"}),
-        ("constraints.txt", "\ndvc==", "\ndvc==0.", set()),
+        ("constraints.txt", "\nmatplotlib==", "\nmatplotlib==0.", {"figure_*"}),
     ],
 )
 def test_changed_code_and_packages_rerun_the_rules_that_import_them(
@@ -164,18 +165,9 @@ def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project, tm
     project = made.copy(tmp_path / "project")
     last = '    Row("none",'
     row = '    Row("half", "Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
-    paper = project.root / "results" / "paper"
     with (
         project.edited("src/normscope/nn/arms.py", last, row + last),
         project.edited("config.yaml", "    - layernorm\n", "    - layernorm\n    - half\n"),
     ):
         planned = project.planned()
         assert (planned["main_train"], planned["main_probe"]) == (1, 1)  # of two seeds
-        figures = ("loss", "curves", "gain")
-        project.snakemake("main", *(f"results/paper/figures/{figure}.svg" for figure in figures))
-        for figure in figures:
-            assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
-        for table in ("runs", "chosen", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
-            path = project.root / "results/main/tables" / f"{table}.csv"
-            assert re.search(r"^nanogpt,half,pre,", path.read_text(), re.MULTILINE), table
-    assert "main_train" not in project.planned()

@@ -23,7 +23,7 @@ FROZEN = [project(f"evidence/{frozen.FROZEN}")]
 
 rule claims:
     input:
-        code("claims", "all"),
+        code("claims"),
         TABLES,
         [*filter(os.path.isfile, FROZEN)],
         claims=documents(),

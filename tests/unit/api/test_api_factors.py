@@ -183,7 +183,7 @@ def test_the_parts_of_an_arm_are_what_their_names_say(arm):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("mean", [0.0, 1e2, 1e4])
+@pytest.mark.parametrize("mean", [0.0, 1e4])
 @pytest.mark.parametrize("kind", [nn.LayerNorm, nn.RMSNorm, LlamaRMSNorm, GemmaRMSNorm])
 def test_a_large_mean_does_not_make_a_norm_another(kind, mean, dtype):
     """In float32 the rounding of such inputs is larger than any fixed tolerance."""
@@ -220,19 +220,6 @@ def test_inputs_of_mean_0_do_not_hide_whether_a_layer_centers(kind, dtype):
 X = torch.arange(12.0).reshape(2, 6) ** 2 + 1
 
 
-def test_a_compiled_layer_has_the_factors_of_the_layer():
-    layer = moved(nn.LayerNorm(6))
-    parts = normscope.factors(torch.compile(layer, backend="eager"), X)
-    assert torch.equal(parts.gain, layer.get_parameter("weight"))
-
-
-def test_every_arm_is_listed_with_its_factors():
-    table = normscope.arms()
-    assert list(table.index) == list(ARMS)
-    row = table.loc["scalenorm", ["center", "radius", "gain"]]
-    assert row.tolist() == [False, "learned", False]
-
-
 def not_finite(layer: nn.Module) -> nn.Module:
     nn.init.constant_(layer.get_parameter("weight"), math.nan)
     return layer
@@ -246,13 +233,8 @@ def not_finite(layer: nn.Module) -> nn.Module:
         ("dyt", X, "dyt"),
         (3, X, "norm is of type int"),
         (nn.Linear(6, 6), X, "Linear does not compute a norm"),
-        (nn.Linear(6, 2), X, "Linear"),
-        (nn.Embedding(6, 6), X, "Embedding"),
-        (nn.LSTM(6, 6), X, "LSTM"),
         (nn.BatchNorm1d(6), X, "BatchNorm1d"),
         (nn.Sequential(nn.LayerNorm(6), nn.Dropout(0.5)), X, "Sequential"),
-        (nn.Module(), X, "Module"),
-        (nn.LayerNorm(5), X, "LayerNorm"),
         (build(ARMS["layernorm"].norm, 5), X, "TokenNorm fails on x"),
         (nn.LayerNorm(6, device="meta"), X, "LayerNorm"),
         (nn.LayerNorm(6).double(), X, "LayerNorm"),
@@ -268,9 +250,6 @@ def not_finite(layer: nn.Module) -> nn.Module:
                 (torch.tensor(1.0), r"shape \(\) on cpu: give"),
                 (X.long(), "torch.int64"),
                 (X * math.nan, "not finite"),
-                (X * math.inf, "not finite"),
-                (X.to(torch.complex64), "complex64"),
-                (X.to_sparse(), "dense"),
                 (X.to("meta"), "on meta: give floating-point"),
             )
         ),

@@ -10,7 +10,6 @@ import torch
 from pretrained_models import random_model
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils import parametrizations
 from transformers.pytorch_utils import Conv1D
 
 import normscope
@@ -271,53 +270,9 @@ def test_a_reader_that_a_call_does_not_run_is_named_and_the_norm_stays(head):
     assert all(torch.equal(t, made.state_dict()[n]) for n, t in model.state_dict().items())
 
 
-@torch.no_grad()
-def test_a_second_reader_that_a_call_runs_keeps_its_values():
-    model = Valued(in_forward=True, head=HEADS["a linear layer"]).double()
-    made: Any = normscope.fold(model, TOKENS).model
-    ln = made.model.transformer.ln_f
-    assert (ln.weight == 1).all()
-    torch.testing.assert_close(made.values(TOKENS), model.values(TOKENS))
-
-
-class Scaled(nn.Module):
-    """A norm whose gain is a function of its parameter, in float32 inside."""
-
-    def __init__(self, gain: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.a, self.gain = nn.Parameter(0.3 * torch.randn(4)), gain
-
-    def forward(self, x: Tensor) -> Tensor:
-        u = x.float() - x.float().mean(-1, keepdim=True)
-        u = u * (u.square().mean(-1, keepdim=True) + 1e-3).rsqrt()
-        return (u * self.gain(self.a).to(u.dtype)).to(x.dtype)
-
-
-@pytest.mark.parametrize(
-    ("gain", "words"), [(torch.exp, None), (lambda a: 3 - a.square() / 9, "no values of its par")]
-)
-def test_a_norm_whose_gain_is_computed_folds_or_stays(gain, words):
-    model: Any = Read(lambda m, y: m.head(y))
-    model.norm = Scaled(gain)
-    made, table, largest = normscope.fold(model.double(), torch.arange(4)[None])
-    assert largest < 1e-10
-    if words:
-        assert words in table["problem"].item()
-        assert all(torch.equal(t, made.state_dict()[n]) for n, t in model.state_dict().items())
-    else:
-        gained = model.head.weight * gain(model.get_parameter("norm.a"))
-        torch.testing.assert_close(made.get_parameter("head.weight"), gained)
-
-
 def test_a_reader_that_cannot_be_seen_is_an_error_that_names_the_norm():
     with pytest.raises(normscope.Explained, match=r"^norm cannot be folded: a logit changes by"):
         normscope.fold(Read(by_numpy).double())
-
-
-def test_a_weight_that_is_computed_does_not_fold():
-    model = Read(lambda m, y: m.head(y))
-    parametrizations.weight_norm(model.head)
-    assert "not a parameter" in normscope.fold(model).table["problem"].item()
 
 
 @pytest.mark.parametrize(

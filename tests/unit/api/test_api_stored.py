@@ -9,10 +9,7 @@ import pandas as pd
 import pytest
 import stored_models
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from processes import ROOT
-from properties import examples
 from recall_recipes import moved, recall_run
 from recipes import DATA, recipe
 
@@ -73,16 +70,6 @@ def test_the_tables_of_the_evidence_are_those_of_its_files():
     assert len(chosen) == (kept / "main/chosen.csv").read_text().count("\n") - 1
 
 
-@given(content=st.binary(max_size=40))
-@examples(25)
-def test_a_table_with_any_content_is_a_table_or_an_error(content, tmp_path_factory):
-    path = tmp_path_factory.mktemp("table") / "main/tables/words.csv"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    with contextlib.suppress(Damaged):
-        assert isinstance(normscope.table("main.words", path.parents[2]), pd.DataFrame)
-
-
 def test_a_changed_table_an_empty_one_and_a_folder_are_damaged(run):
     path = run / "main/tables/words.csv"
     path.write_text(path.read_text().replace("1.5", "1.6"))
@@ -115,12 +102,6 @@ def test_a_loaded_model_computes_what_the_stored_one_did(stored):
     first = normscope.load(NAME, 7, stored)
     for seed in (None, np.int32(7), normscope.models(str(stored))["seed"][0]):
         assert torch.equal(normscope.load(NAME, seed, str(stored))(tokens), first(tokens))
-
-
-def test_a_recall_model_classifies_sequences(stored):
-    model = normscope.load(RECALL, results=stored)
-    task = recall_run("layernorm").task
-    assert model(torch.zeros(3, 5, dtype=torch.long)).shape == (3, task.classes)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +141,3 @@ def test_a_changed_file_is_an_error_that_names_it(run, file, content):
         normscope.load(NAME, 7, run)
     with contextlib.nullcontext() if file == FILES[2] else pytest.raises(Damaged, match=file):
         normscope.models(run)
-
-
-def test_files_without_sums_are_neither_listed_nor_loaded(run):
-    (run / JOB / "SHA256SUMS").unlink()
-    for look in (normscope.models, lambda run: normscope.load(NAME, 7, run)):
-        with pytest.raises(Damaged, match="SHA256SUMS"):
-            look(run)

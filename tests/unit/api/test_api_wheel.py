@@ -8,7 +8,6 @@ import sysconfig
 import venv
 from pathlib import Path
 
-import pytest
 import yaml
 from processes import ROOT
 
@@ -75,11 +74,3 @@ def test_the_version_is_one_and_the_changelog_begins_with_it():
     latest = re.search(r"^(?:## \[)?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert latest is not None
     assert latest[1] == normscope.__version__
-
-
-def test_every_public_name_is_there_and_said_what_it_is():
-    for name in normscope.__all__:
-        assert getattr(normscope, name).__doc__
-        assert name in dir(normscope)
-    with pytest.raises(AttributeError, match="tabel"):
-        normscope.tabel  # noqa: B018 - what a typing error does

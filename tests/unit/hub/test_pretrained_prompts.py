@@ -10,18 +10,6 @@ from pretrained_models import PROMPTS
 from normscope.hub.prompts import PromptsError, read_prompts
 
 
-def test_there_are_25_prompts_in_5_categories_and_3_canonical_ones():
-    table = pd.DataFrame([vars(p) for p in read_prompts(PROMPTS)])
-    sizes = table.groupby(["set", "category"]).size().to_dict()
-    categories = ["Factual", "Syntactic", "Cliche", "Novel", "Nonsense"]
-    expected = {("benchmark", c): 5 for c in categories}
-    assert sizes == expected | {("canonical", "Canonical"): 3}
-    assert table["name"].is_unique
-    of_categories = table.drop_duplicates(["set", "category"]).set_index("category")
-    assert list(of_categories["complexity"][:5]) == [1, 5, 2, 4, 3]
-    assert list(of_categories["expected_entropy"][:5]) == "medium medium low high very_high".split()
-
-
 def test_the_prompts_are_those_of_the_published_table():
     published = pd.read_csv(PROMPTS.parent / "reference_prompts.csv")
     ours = {(p.set, p.category, p.text) for p in read_prompts(PROMPTS)}

@@ -153,17 +153,6 @@ def test_the_reason_is_not_taken_for_damage(model, changes, words):
         assert message.endswith("install it")
 
 
-def test_quantized_weights_that_transformers_does_not_read_are_named(model):
-    edit(model / "config.json", **quantized("nonesuch"))
-    rewrite(model, "h.2.mlp.c_fc.weight", lambda w: w[:1].to(torch.uint8))
-    refused(model, "quantized (nonesuch)", "give weights without quantization")
-
-
-def test_a_kernel_that_the_configuration_asks_for_is_not_used(model):
-    edit(model / "config.json", _attn_implementation="flash_attention_2")
-    assert load(model).model.config._attn_implementation == "eager"
-
-
 def newer_tokenizer(directory: Path) -> None:
     path = directory / "tokenizer.json"
     content = json.loads(path.read_text())
@@ -216,13 +205,3 @@ def test_a_missing_weight_or_one_of_another_shape_is_an_error_that_names_it(mode
     refused(model, name)
     if change(None) is None:
         refused(model, name, memory_gb=half)
-
-
-@pytest.mark.parametrize("size", [1, 17])
-def test_an_offloaded_weight_of_another_shape_stops_the_forward_pass(model, size):
-    memory_gb = half_of_memory(model)
-    rewrite(model, "h.2.mlp.c_fc.bias", lambda _: torch.zeros(size))
-    loaded = load(model, memory_gb)
-    assert loaded.model.get_parameter("transformer.h.2.mlp.c_fc.bias").is_meta
-    with pytest.raises(ValueError, match=rf"shape torch.Size\(\[{size}\]\)"):
-        outcomes(loaded)

@@ -81,15 +81,6 @@ def test_a_text_survives_writing_and_reading(tmp_path_factory, text):
     assert list(data.chars) == sorted(set(text))
 
 
-def test_the_largest_alphabet_of_uint16_is_encoded_and_a_larger_one_refused():
-    letters = [chr(0x10000 + i) for i in range((1 << 16) + 1)]
-    data = dataset.encode("".join(letters[:-1]))
-    assert np.array_equal(np.concatenate([data.train, data.val]), np.arange(1 << 16))
-    for text, reason in (("".join(letters), "65537 distinct"), ("ab" * 9 + "a", "19 characters")):
-        with pytest.raises(DatasetError, match=reason):
-            dataset.encode(text)
-
-
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_of_every_protocol_a_meta_is_read_and_one_with_other_values_refused(directory, protocol):
     path = directory / "meta.pkl"
@@ -192,16 +183,6 @@ def test_wider_tokens_of_another_program_are_refused(directory, dtype, name):
     TOKENS[:100].astype(dtype).tofile(directory / name)
     with pytest.raises(DatasetError, match=f"{name}: read as uint16, every odd token is 0"):
         read_foreign(directory)
-
-
-@pytest.mark.parametrize("text", ["A C G T ", "3\n7\n", "x,y,z,", "10", " a b"])
-@pytest.mark.parametrize("more", [0, 1, 2, 3])
-def test_a_text_whose_every_second_character_is_the_first_token_is_read(tmp_path, text, more):
-    chars = sorted(set(text))
-    tokens = np.array([chars.index(c) for c in text * 40], "<u2")
-    train, val = tokens[: len(tokens) // 2 + more], tokens[-20 - more :]
-    data = read_foreign(write(tmp_path, train, val, chars))
-    assert (data.train.tolist(), data.val.tolist()) == (train.tolist(), val.tolist())
 
 
 @pytest.mark.parametrize(

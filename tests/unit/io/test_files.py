@@ -85,17 +85,6 @@ def test_a_reader_and_a_kill_find_a_whole_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_two_writers_of_one_file_leave_what_one_of_them_wrote(tmp_path):
-    path = tmp_path / "file"
-    writers = [writer(path, letter) for letter in "ab"]
-    while any(process.poll() is None for process in writers):
-        if path.exists():
-            assert path.read_bytes() in (b"a" * 100_000, b"b" * 100_000)
-    for process in writers:
-        assert process.communicate()[0].split() == []  # no error
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_seal_is_the_sha256_of_the_file_and_reveals_a_change(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"a,b\n")

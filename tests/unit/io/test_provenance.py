@@ -63,19 +63,6 @@ def test_every_way_to_import_is_seen(tmp_path, statement, files):
     assert closure(script) == [script, *sorted(PACKAGE / file for file in files)]
 
 
-def test_several_files_are_closed_together(tmp_path):
-    script, module = tmp_path / "script.py", PACKAGE / "statistics/estimate.py"
-    script.write_text("from normscope import io\n")
-    packages = [PACKAGE / "io/__init__.py", PACKAGE / "statistics/__init__.py"]
-    assert closure(script, module) == [script, module, *packages]
-
-
-def test_importing_the_package_loads_none_of_its_modules():
-    code = "import sys, normscope; print(*(n for n in sys.modules if n.startswith('normscope.')))"
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "\n"
-
-
 CODE = '"""What it does."""\n\nX = 1\n\n\ndef f(a):\n    """It adds."""\n    return a + X\n'
 
 

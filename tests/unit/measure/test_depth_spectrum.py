@@ -1,6 +1,5 @@
 """Jacobians of blocks, I + J: closed forms of linear blocks, and central differences."""
 
-import math
 from typing import get_args
 
 import numpy as np
@@ -39,13 +38,6 @@ def test_lost_directions_are_counted_per_token(share, lost):
     values = torch.full((D,), 2.0, dtype=torch.float64)
     values[:3] = 2 * ZERO * share
     assert of_linear(symmetric(values), residual=False)["lost"] == lost
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_jacobian_that_is_not_finite_has_no_singular_values(value):
-    weight = torch.eye(D, dtype=torch.float64)
-    weight[2, 3] = value
-    assert all(math.isnan(v) for v in of_linear(weight).values())
 
 
 CELLS = [

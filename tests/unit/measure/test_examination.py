@@ -7,7 +7,6 @@ import pytest
 
 from normscope.errors import Explained
 from normscope.measure.examination import examine
-from normscope.nn.custom import make
 from normscope.nn.recipe import Custom
 
 HEAD = """
@@ -83,8 +82,6 @@ def test_a_norm_that_is_random_in_training_is_trained_alone(size, tmp_path):
         "class N(nn.Module):\n    def forward(self, x): return x.tanh()",
         "class N(nn.Module):\n    def __init__(self, *args, d): super().__init__()\n"
         "    def forward(self, x): return x.tanh()",
-        "class N(nn.Module):\n    def __init__(self, d, /): super().__init__()\n"
-        "    def forward(self, x): return x.tanh()",
         "class N(nn.Module):\n"
         "    def __init__(self, eps=1e-5, width=8): super().__init__(); self.width = width\n"
         "    def forward(self, x): return x.tanh() * torch.ones(self.width)",
@@ -95,21 +92,6 @@ def test_a_width_is_given_where_there_is_a_place_for_it(code, tmp_path):
     head = "from __future__ import annotations\nimport torch\nfrom torch import nn\n"
     (tmp_path / "n.py").write_text(head + code)
     assert examine(Custom(name="n.py:N", folder=str(tmp_path), code="0")).stacks
-
-
-def test_a_width_is_not_given_in_place_of_another_setting(tmp_path):
-    """An eps of 64 would make another norm, of which nobody would know."""
-    code = "class N(nn.Module):\n    def __init__(self, eps=1e-5):\n        super().__init__()\n"
-    (tmp_path / "n.py").write_text(f"from torch import nn\n{code}        self.eps = eps\n")
-    for options, eps in (({}, 1e-5), ({"eps": 0.1}, 0.1)):
-        custom = Custom(name="n.py:N", folder=str(tmp_path), code="0", options=options)
-        assert make(custom, 64).eps == eps
-
-
-def test_no_function_of_a_package_is_called():
-    options = {"path": "/nowhere"}
-    with pytest.raises(Explained, match=r"no class 'remove' that is a torch\.nn\.Module"):
-        examine(Custom(name="os:remove", options=options, code="0"))
 
 
 HIDDEN = """
@@ -160,7 +142,7 @@ def forward(self, x):
 """
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     ("body", "is_exact"),
     [
@@ -183,53 +165,33 @@ def test_a_backward_pass_that_is_not_the_derivative_is_found(dtype, body, is_exa
     ("body", "reason"),
     [
         (forward(gives="(self.gain * x)[..., :-1]"), "must map (..., d) to (..., d)"),
-        (forward(gives="(self.gain * x).sum()"), "must map (..., d) to (..., d)"),
         (forward(gives="(x, self.gain)"), "must map (..., d) to (..., d): it makes tuple"),
         (forward("raise KeyError('state')"), "must map (..., d) to (..., d): KeyError: 'state'"),
         (forward("x *= 2"), "changes its input in place"),
-        (forward("torch.set_num_threads(torch.get_num_threads() + 1)"), "number of threads"),
         (forward(gives=f"self.gain * {RMS} + torch.rand(())"), "random in evaluation"),
-        (forward("random.random()"), "random in evaluation"),
         (
             forward("x = x + random.random() if self.training else x"),
             "torch.manual_seed does not determine",
         ),
         (forward(gives="self.gain * x / x.norm(dim=-1, keepdim=True)"), "tokens of zeros is not f"),
         (forward(gives="self.gain * x.exp()"), "tokens of scale 1000 is not finite"),
-        (forward(gives=f"(self.gain * {RMS}).detach()"), "output has no gradient"),
         (forward(gives=RMS), "gain gets no gradient: use it, or remove it"),
         (forward(gives="self.gain * x.detach()"), "its input gets no gradient"),
         (forward(gives="self.gain * x / (x.sum(1, keepdim=True).abs() + 1)"), "later tokens"),
-        (forward(gives=f"(self.gain * {RMS}).double()"), "makes torch.float64 of torch.float32"),
         ("    self.twin = self.gain\n" + forward(), "gain and twin are one parameter"),
         (
             "    self.fixed = nn.Parameter(torch.ones(d), requires_grad=False)\n" + forward(),
             "fixed requires no gradient: register it as a buffer",
         ),
         (MEAN.format("self.m = 0.9 * self.m + 0.1 * x.mean()"), "a second step fails"),
-        (MEAN.format("self.m = self.m + 1"), "assigns a new tensor to its buffer m"),
         (ONCE, "its second derivative, which the curvature needs"),
-        (forward(gives=f"self.gain * {RMS} * torch.ones(3, 1)"), "must map (..., d)"),
         (HIDDEN, "state that is neither a parameter nor a buffer"),
         (FLOAT64, "in float64 it makes torch.float32"),
         (
             "    self.shift = nn.Parameter(torch.zeros(d).double())\n" + forward(),
             "shift is torch.float64: make it torch.float32",
         ),
-        ("    torch.empty(d, device='cuda')\n" + forward(), "cannot be built with (64): "),
         ("    self.shift = nn.LazyLinear(d)\n" + forward(), "no shape until the first call"),
-        (
-            forward(
-                "self.shift = getattr(self, 'shift', nn.Parameter(torch.zeros(x.shape[-1])))",
-                gives=f"self.gain * {RMS} + self.shift",
-            ),
-            "its first call makes or removes parameters: make them in __init__",
-        ),
-        (
-            "    self.place = nn.Parameter(torch.ones(16, 1))\n"
-            + forward(gives=f"self.gain * {RMS} * self.place[: x.shape[-2]]"),
-            "must map (..., d) to (..., d), whatever the number of tokens",
-        ),
         (forward("x = x * torch.ones(64)"), "it fails for tokens (2, 3, 32), and must take any"),
         ("    raise ValueError('no')\n" + forward(), "cannot be built with (64): ValueError: no"),
     ],
@@ -245,10 +207,8 @@ def test_a_norm_that_cannot_be_trained_is_refused_with_the_reason(body, reason, 
     ("code", "reason"),
     [
         ("import torhc", "n.py cannot be imported: ModuleNotFoundError"),
-        ("1 / 0", "n.py cannot be imported: ZeroDivisionError"),
         ("import sys\nsys.exit(3)", "n.py cannot be imported: SystemExit: 3"),
         ("from torch import nn\nclass Norm(nn.Module): ...", "has no class 'N'; known: Norm"),
-        ("N = 3", "has no class 'N'"),
         ("def N(d): return lambda x: x", "n.py:N makes a function: name a subclass of"),
     ],
 )

@@ -84,29 +84,6 @@ def test_a_block_may_return_a_tuple_whose_first_item_is_the_stream():
     assert_same(log_gain(norms), torch.full((1, 2, T), 2.0).log())
 
 
-def test_norms_of_a_bf16_stream_are_fp32():
-    block, x = nn.Identity(), torch.full((1, 1, 1000), 1.0, dtype=torch.bfloat16)
-    with recording([block], None) as recorder:
-        block(x)
-    assert recorder.norms[0].dtype == torch.float32
-    assert_same(recorder.norms[0], torch.tensor([[1000**0.5]]))
-
-
-def hooks(model: nn.Module) -> int:
-    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
-
-
-def test_hooks_are_removed_after_use_and_after_an_error():
-    model = transformer("pre")
-    with recording(list(model.blocks), model.final_norm):
-        assert hooks(model) == 2 * (LAYERS + 1)  # at the entrance and the exit of each module
-    assert hooks(model) == 0
-    too_long = torch.zeros(1, T + 1, dtype=torch.long)
-    with pytest.raises(ValueError, match="exceeds block_size"):
-        stream_norms(model, list(model.blocks), model.final_norm, [too_long])
-    assert hooks(model) == 0
-
-
 BLOCKS = [nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)]
 FINAL = nn.LayerNorm(4)
 
@@ -212,12 +189,3 @@ def test_gains_are_folded_where_a_linear_layer_follows_them(
     for name in ("folding_blocks", "folding_all"):
         assert (laws[name] < 1e-12).tolist() == [is_known] * 2
         assert laws[name].isna().tolist() == [not is_known] * 2
-
-
-@pytest.mark.parametrize(("losses", "seeds"), [([None, 1.6], [2]), ([None, None], [])])
-def test_models_that_diverged_are_not_measured(losses, seeds, tmp_path, data):
-    """Their logits are NaN, of which nothing can be folded; tables without rows have columns."""
-    stored_models.write(tmp_path / "models", recipe("layernorm", "pre", seeds=[1, 2]), losses)
-    inputs = ProbeInputs(models=tmp_path, name="models", data=data)
-    for table in probe(StreamProbe(windows=2), inputs, torch.device("cpu")).values():
-        assert table["seed"].unique().tolist() == seeds

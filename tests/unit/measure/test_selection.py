@@ -32,17 +32,6 @@ def test_the_corners_of_a_square_can_be_selected_and_nothing_between_them():
     assert selectable(keys) == [True] * 4 + [False] * 2
 
 
-def test_a_key_that_occurs_twice_cannot_be_selected_and_the_others_can():
-    assert selectable(np.vstack([CORNERS, CORNERS[:1]])) == [False, True, True, True, False]
-    assert selectable(np.zeros((3, 2))) == [False] * 3
-
-
-def test_every_point_of_a_sphere_can_be_selected():
-    """By the query in its own direction."""
-    points = normal(40, 4)
-    assert all(selectable(points / np.linalg.norm(points, axis=1, keepdims=True)))
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_the_keys_that_can_be_selected_are_the_vertices_of_the_convex_hull(scale):
     """Also of an affine image, which has the image of the hull."""
@@ -102,9 +91,3 @@ def test_the_share_of_keys_is_over_the_heads_of_every_block():
     share = 1 - np.mean(expected)
     assert 0.2 < share < 0.8
     assert unselectable_keys(model, tokens) == pytest.approx(share, abs=1e-12)
-
-
-def test_every_key_on_an_ellipse_can_be_selected():
-    """Norms of keys put those of each head there; keys before their norm are found."""
-    model, tokens = narrow("head")
-    assert unselectable_keys(model, tokens) == 0

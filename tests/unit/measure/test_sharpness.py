@@ -54,8 +54,7 @@ def recall_model(arm: str) -> tuple[nn.Module, Closure]:
 
 
 CASES = {"mlp": mlp} | {
-    arm: lambda arm=arm: recall_model(arm)
-    for arm in ("layernorm", "rmsnorm_affine", "manual_l2", "scalenorm", "batchnorm", "dyt")
+    arm: lambda arm=arm: recall_model(arm) for arm in ("layernorm", "scalenorm", "batchnorm")
 }
 
 
@@ -70,15 +69,6 @@ def test_the_operator_and_its_largest_eigenvalue_equal_the_dense_hessians(case):
     eigenvalues = np.linalg.eigvalsh(dense)
     assert eigenvalues[0] < 0  # indefinite, as away from a minimum they are
     assert largest_eigenvalue(h) == pytest.approx(eigenvalues[-1], rel=1e-6)
-
-
-def test_fp32_gives_the_sharpness_of_fp64():
-    model, loss = recall_model("layernorm")
-    exact = np.linalg.eigvalsh(dense_hessian(model, loss))[-1]
-    model.float()
-    h = hessian(loss(), list(model.parameters()))
-    assert h.like.dtype == torch.float32
-    assert largest_eigenvalue(h) == pytest.approx(exact, rel=1e-5)
 
 
 def test_preconditioned_sharpness_does_not_depend_on_units():
@@ -97,20 +87,19 @@ def test_preconditioned_sharpness_does_not_depend_on_units():
     assert largest_eigenvalue(rescaled) != pytest.approx(largest_eigenvalue(h), rel=0.1)
 
 
-@pytest.mark.parametrize("rate", [3e-3])
-def test_full_batch_adam_settles_at_a_preconditioned_sharpness_of_38_over_the_rate(rate):
+def test_full_batch_adam_settles_at_a_preconditioned_sharpness_of_38_over_the_rate():
     """Cohen et al. 2022 (arXiv:2207.14484): it rises during training and then stays there."""
     torch.manual_seed(0)
-    width = 32
+    rate, width = 1e-2, 24
     layers = [nn.Linear(4, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh()]
     model = nn.Sequential(*layers, nn.Linear(width, 1)).double()
     x, y = (torch.randn(40, n, dtype=torch.float64) for n in (4, 1))
     parameters = list(model.parameters())
     optimizer = AdamW([p.detach() for p in parameters], [0.0] * len(parameters), 0.9, 0.99)
     shares = []
-    for step in range(1, 2001):
+    for step in range(1, 601):
         loss = F.mse_loss(model(x), y)
-        if step > 1000 and step % 50 == 0:
+        if step > 300 and step % 50 == 0:
             moments = [m for m in optimizer.second_moments() if m is not None]
             p = preconditioner(moments)
             top = largest_eigenvalue(preconditioned(hessian(loss, parameters), p))
@@ -145,14 +134,6 @@ def test_the_largest_eigenvalue_is_returned_not_the_largest_in_magnitude(eigenva
     assert ours == pytest.approx(max(eigenvalues), rel=TOLERANCE)
 
 
-def test_the_hessian_is_taken_where_the_loss_was():
-    """x^4 / 12 has the Hessian diag(x^2); later values of the parameter do not matter."""
-    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
-    h = hessian(x.pow(4).sum() / 12, [x])
-    np.testing.assert_allclose(columns(h.product, 3), np.diag([1, 4, 9]), rtol=1e-12)
-    assert largest_eigenvalue(h) == pytest.approx(9, rel=1e-9)
-
-
 SPECTRA = {
     "one stands out": np.append(np.linspace(-1, 1, 199), 3.0),
     "an edge": np.linspace(0, 1, 200),
@@ -179,22 +160,6 @@ def test_bounds_hold_after_every_product(spectrum):
     assert all(a[1] <= b[1] + rounding for a, b in itertools.pairwise(ends))
     width = eigenvalues[-1] - eigenvalues[0]
     np.testing.assert_allclose(ends[-1], eigenvalues[[0, -1]], rtol=0, atol=2e-3 * width)
-
-
-def test_it_stops_as_soon_as_the_bound_is_within_the_tolerance():
-    h, products = operator(rotated(SPECTRA["one stands out"])), []
-
-    def counted(v: Tensor) -> Tensor:
-        products.append(v)
-        return h.product(v)
-
-    for tolerance in (1e-1, 1e-4, 1e-8):
-        products.clear()
-        value = largest_eigenvalue(Operator(counted, h.like), tolerance)
-        assert value == pytest.approx(3, rel=tolerance)
-        steps = itertools.islice(ritz(h), len(products))
-        relative = [float(bounds[-1] / values[-1].abs()) for values, bounds in steps]
-        assert relative[-1] <= tolerance < min(relative[:-1])
 
 
 @pytest.mark.parametrize(

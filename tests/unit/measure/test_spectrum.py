@@ -45,22 +45,6 @@ def test_centered_singular_values_are_those_of_the_covariance(x):
     np.testing.assert_allclose(s.square().numpy() / len(x), eigenvalues, rtol=1e-9, atol=1e-9)
 
 
-def test_uncentered_an_offset_is_a_direction():
-    """Rows that are all (3, 4): one singular value, 5 sqrt(n); centered there is none."""
-    x = torch.tensor([[3.0, 4.0]]).expand(10, 2)
-    s = singular_values(x, centered=False)
-    torch.testing.assert_close(s, torch.tensor([5 * math.sqrt(10), 0]).double())
-    assert effective_rank(s) == pytest.approx(1)
-    assert singular_values(x, centered=True).abs().max() < 1e-12
-
-
-def test_fp32_is_computed_in_fp64():
-    x = with_values(1.0, 1e-9).float()
-    s = singular_values(x, centered=False)
-    assert s.dtype == torch.float64
-    np.testing.assert_array_equal(s.numpy(), singular_values(x.double(), centered=False).numpy())
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

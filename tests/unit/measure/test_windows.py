@@ -122,12 +122,6 @@ def test_eval_tokens_are_the_first_of_the_validation_split(tokens):
     assert learner.val_loss == split_loss(learner.model, as_tensor(DATA.val[:tokens]), 8)
 
 
-@pytest.mark.parametrize("tokens", [1, 8])
-def test_too_few_eval_tokens_are_refused(tokens):
-    with pytest.raises(ValueError, match=rf"eval_tokens \({tokens}\) must exceed block_size \(8\)"):
-        recipe(eval_tokens=tokens)
-
-
 def test_validation_windows_are_from_the_first_token_to_the_last_target():
     val = np.arange(30, dtype=np.uint16)
     x, y = validation_windows(val, 8, 3)

@@ -5,7 +5,6 @@ import torch
 from pydantic import ValidationError
 from recipes import recipe
 from torch import Tensor
-from torch.func import vmap
 from trainings import problem_of, trained
 
 from normscope.nn.model import Transformer, cross_entropy
@@ -31,15 +30,6 @@ def test_the_penalty_adds_its_gradient_and_returns_its_input():
     (ours,) = torch.autograd.grad(y, x, dy)
     (added,) = torch.autograd.grad(penalty(x), x)
     torch.testing.assert_close(ours, dy + added, rtol=0, atol=1e-14)
-
-
-def test_stacked_models_are_penalized_separately():
-    x, dy = drawn(4, 3, 5).requires_grad_(), drawn(4, 3, 5)
-    (ours,) = torch.autograd.grad(vmap(lambda part: penalized(part, WEIGHT))(x), x, dy)
-    for i, part in enumerate(x.detach()):
-        copy = part.requires_grad_()
-        (alone,) = torch.autograd.grad(penalty(copy), copy)
-        torch.testing.assert_close(ours[i], dy[i] + alone, rtol=0, atol=1e-14)
 
 
 def test_a_model_in_training_descends_the_loss_with_the_penalty_of_its_final_norm():
@@ -89,9 +79,3 @@ def test_training_records_scales_on_the_batch_of_the_step():
         }
         for name, value in expected.items():
             assert learner.curve[-1][name] == pytest.approx(value.item(), rel=1e-5), name
-
-
-def test_scales_are_not_recorded_unless_a_training_says_so():
-    (learner,) = trained(recipe()).learners
-    assert [row["step"] for row in learner.curve] == [3, 5, 6, 9, 10, 11]
-    assert not any(row.keys() & {"sigma", "last_gain", "logit_sd"} for row in learner.curve)

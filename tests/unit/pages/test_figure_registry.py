@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from normscope.config import load as load_config
 from normscope.errors import Explained
-from normscope.pages.figures import Figure, Table, check, drawn, load
+from normscope.pages.figures import Figure, check, drawn, load
 from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
 
@@ -86,11 +86,6 @@ def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell(study, figure,
     assert is_drawn([0.1, 0.2], [0.3])
 
 
-def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):
-    (entry,) = checked(tmp_path, {"loss": LOSS | {"tables": ["runs", "recall.runs"]}}).values()
-    assert entry.sources == {"runs": Table("main", "runs"), "recall.runs": Table("recall", "runs")}
-
-
 @pytest.mark.parametrize(
     ("path", "value"),
     [
@@ -140,17 +135,6 @@ def test_a_wrong_entry_is_one_error_with_the_nearest_right_word(tmp_path, change
         assert word in str(error.value)
 
 
-def test_every_wrong_entry_is_listed_in_the_order_of_the_file(tmp_path):
-    registry = {"lost": LOSS | {"tables": ["rums", "arm"]}, "los": LOSS | {"tables": ["rns"]}}
-    with pytest.raises(Explained) as error:
-        checked(tmp_path, yaml.safe_dump(registry, sort_keys=False), ("loss", "lost"))
-    *lines, last = str(error.value).splitlines()[1:]
-    keys = [line.split(": ")[1] for line in lines]
-    assert keys == ["lost.tables", "lost.tables", "los.tables"]
-    drawing = tmp_path / "main/figures/los.py"
-    assert last.endswith(f"los.drawing: unknown drawing 'los'; did you mean lost?; write {drawing}")
-
-
 @pytest.mark.parametrize(
     "text",
     ["loss: {a: 1}\nloss: {a: 2}\n", "a: [", "- loss\n", "A-b: {}\n", "loss: {}\n", "\x00", ""],
@@ -158,10 +142,3 @@ def test_every_wrong_entry_is_listed_in_the_order_of_the_file(tmp_path):
 def test_an_invalid_file_is_an_error_that_names_it(tmp_path, text):
     with pytest.raises(Explained, match="figures"):
         checked(tmp_path, text)
-
-
-def test_a_name_that_another_study_has_is_refused(tmp_path):
-    (tmp_path / "recall").mkdir()
-    (tmp_path / "recall/figures.yaml").write_text(yaml.safe_dump({"loss": LOSS}))
-    with pytest.raises(Explained, match="loss: the study main has this name"):
-        checked(tmp_path, {"loss": LOSS})

@@ -1,7 +1,6 @@
 """Effects of a crossed design against marginal means and scipy's intervals; seeds are blocks."""
 
 import itertools
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from recall_recipes import by
 from scipy import stats
 
-from normscope.statistics.factorial import contrasts, effects, missing_cells
+from normscope.statistics.factorial import contrasts, effects
 
 FACTORS = {
     "center": ["no", "yes"],
@@ -20,7 +19,6 @@ FACTORS = {
     "gain": ["no", "yes"],
     "bias": ["no", "yes"],
 }
-COLUMNS = "contrast kind n effect low high joint_low joint_high alpha".split()
 
 Levels = dict[str, str]
 
@@ -105,45 +103,9 @@ def test_a_seed_with_a_cell_missing_is_left_out_and_n_says_so(lost):
     assert table == whole
 
 
-def test_one_seed_has_effects_without_intervals():
-    table = effects_by_contrast(crossed(lambda c, _: float(c["gain"] == "yes"), seeds=1))
-    assert {row["n"] for row in table.values()} == {1}
-    assert table["gain: yes − no"]["effect"] == 1
-    for row in table.values():
-        assert all(math.isnan(row[name]) for name in ("low", "high", "joint_low", "joint_high"))
-
-
-def test_without_a_complete_seed_there_is_no_row():
-    runs = crossed(lambda c, _: 1.0)
-    table = effects(runs[runs["radius"] != "1"], FACTORS, "y", 0.95)
-    assert list(table.columns) == COLUMNS
-    assert len(table) == 0
-
-
 @pytest.mark.parametrize("level", ["learned", "2"])
 def test_a_second_run_of_another_cell_does_not_replace_a_missing_one(level):
     """As many rows as cells, but one cell twice or one of a level that is not crossed."""
     runs = crossed(lambda c, _: 1.0)
     runs.loc[runs.index[(runs["radius"] == "1") & (runs["seed"] == 0)][0], "radius"] = level
     assert {row["n"] for row in effects_by_contrast(runs).values()} == {1}
-
-
-def test_missing_cells_are_named_in_order():
-    runs = crossed(lambda c, _: 1.0)
-    assert missing_cells(runs, FACTORS) == []
-    gone = (runs["center"] == "yes") & (runs["radius"] == "1") & (runs["gain"] == "no")
-    assert missing_cells(runs[~gone], FACTORS) == [
-        ("yes", "1", "no", "no"),
-        ("yes", "1", "no", "yes"),
-    ]
-    assert missing_cells(runs[~(gone & (runs["seed"] == 0))], FACTORS) == []
-    assert len(missing_cells(runs[:0], FACTORS)) == 24
-
-
-def test_a_design_of_one_factor_has_main_effects_only():
-    factors = {"radius": FACTORS["radius"]}
-    runs = crossed(lambda c, s: {"sqrt(d)": 1.0, "1": 3.0, "learned": 0.0}[c["radius"]], 2, factors)
-    table = effects_by_contrast(runs, factors)
-    assert [row["kind"] for row in table.values()] == ["main effect", "main effect"]
-    assert [row["effect"] for row in table.values()] == [2, -1]
-    assert not any(math.isnan(row["joint_low"]) for row in table.values())

@@ -66,11 +66,6 @@ def test_interval_of_students_own_data():
     assert (e.low, e.high) == pytest.approx((0.7001142, 2.4598858), abs=1e-7)
 
 
-def test_equal_values_have_an_interval_of_no_width():
-    e = estimate([2.0, 2.0, 2.0], 0.95)
-    assert (e.low, e.mean, e.high) == (2, 2, 2)
-
-
 @pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.nan], [1.0, math.inf]])
 def test_no_value_and_no_finite_value_are_errors(values):
     with pytest.raises(ValueError, match="finite"):

@@ -29,17 +29,6 @@ def test_every_seed_has_the_rate_that_is_best_over_the_others():
         assert picked.loc[seed, "loss"] == losses[i, best]
 
 
-def test_choosing_among_equals_gains_nothing():
-    """Of three rates that differ by noise alone the best of all seeds would be below the truth."""
-    g = np.random.default_rng(1)
-    draws = [g.normal(0, 1, (6, 3)) for _ in range(300)]
-    means = [chosen(table(losses), ["arm"], by="loss")["loss"].mean() for losses in draws]
-    error = np.std(means) / math.sqrt(len(means))
-    assert abs(np.mean(means)) < 4 * error
-    naive = [losses.mean(axis=0).min() for losses in draws]
-    assert np.mean(naive) < -4 * error
-
-
 def test_one_seed_chooses_for_itself_and_cells_are_apart():
     one = table(np.array([[2.0, 1.0, 3.0]]))
     two = pd.concat([one, one.assign(arm="b", loss=[1.0, 2.0, 3.0])])
@@ -71,26 +60,6 @@ def test_a_rate_whose_loss_is_unknown_is_not_chosen():
     losses = np.array([[math.nan, 2.0, 3.0], [0.0, 2.0, 3.0], [0.0, 2.0, 3.0]])
     picked = chosen(table(losses), ["arm"], by="loss").set_index("seed")["learning_rate"]
     assert picked.to_dict() == {7: 0.001, 8: 0.003, 9: 0.003}
-
-
-def test_means_are_over_seeds_that_have_every_rate():
-    """Seed 9 lacks a rate; with it, the first rate would look best to seed 7."""
-    losses = table(np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 3.0], [-9.0, 9.0, 9.0]]))
-    some = losses[(losses["seed"] != 9) | (losses["learning_rate"] != 0.01)]
-    picked = chosen(some, ["arm"], by="loss").set_index("seed")["learning_rate"]
-    assert picked[7] == 0.003
-
-
-def test_ties_go_to_the_first_rate_and_nothing_has_nothing():
-    assert list(chosen(table(np.ones((3, 3))), ["arm"], by="loss")["learning_rate"]) == [0.001] * 3
-    assert chosen(table(np.ones((1, 3))).head(0), ["arm"], by="loss").empty
-
-
-@pytest.mark.parametrize("column", ["loss", "other"])
-def test_what_is_least_is_the_column_that_is_named(column):
-    losses = table(np.array([[1.0, 2.0, 3.0]])).assign(other=[3.0, 2.0, 1.0])
-    (rate,) = chosen(losses, ["arm"], by=column)["learning_rate"]
-    assert rate == (0.001 if column == "loss" else 0.01)
 
 
 def piloted(losses: list[float], edges: list[bool | None]) -> pd.DataFrame:

@@ -53,10 +53,6 @@ def test_the_newest_of_two_generations_is_loaded(two):
     assert loaded["curve"] == state(100)["curve"]
 
 
-def test_an_empty_directory_means_the_beginning(tmp_path):
-    assert Checkpoints(tmp_path / "new", "f", 1).load() == (0, {}, [])
-
-
 @pytest.mark.parametrize("how", ["empty", "cut", "flipped"])
 def test_a_damaged_file_is_passed_over_and_two_are_an_error(two, how):
     newest, older = two.files()

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 
 import pandas as pd
 import pytest
@@ -13,9 +12,9 @@ from torch import nn
 from normscope.io.files import SUMS
 from normscope.measure.windows import SplitLoss
 from normscope.train.files import METRICS, write_models
-from normscope.train.outputs import Progress, write_timing
+from normscope.train.outputs import Progress
 from normscope.train.runtime import CPU
-from normscope.train.trainer import CURVE, Learner, Row, share
+from normscope.train.trainer import Learner, Row, share
 from normscope.train.weights import tensors_by_seed
 
 FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
@@ -64,22 +63,6 @@ def test_weights_and_moments_are_stored_by_seed(tmp_path):
     assert "moments.safetensors" in (tmp_path / SUMS).read_text()
 
 
-def test_transposed_weights_are_stored_with_their_values(tmp_path):
-    net = nn.Linear(3, 2)
-    net.weight = nn.Parameter(torch.arange(6.0).view(3, 2).T)
-    write_models(tmp_path, [Learner(net, 0, CPU)], {})
-    stored = safetensors.torch.load_file(tmp_path / "models.safetensors")
-    assert torch.equal(stored["0.weight"], torch.tensor([[0.0, 2, 4], [1, 3, 5]]))
-
-
-def test_curves_keep_every_digit_and_missing_cells_are_empty(tmp_path):
-    write_models(tmp_path, learners(), {})
-    rows = [{"seed": seed} | row for seed, curve in CURVES.items() for row in curve]
-    expected = pd.DataFrame(rows, columns=["seed", *CURVE]).astype(float)
-    read = pd.read_csv(tmp_path / "curves.csv", dtype=float)
-    pd.testing.assert_frame_equal(read, expected, check_exact=True)
-
-
 def test_metrics_have_one_row_per_seed_without_losses_of_a_diverged_model(tmp_path):
     write_models(tmp_path, learners(), {})
     # 2 x 3 weights and 2 biases, then gain and bias of 2; running statistics do not count
@@ -106,14 +89,6 @@ def test_without_one_of_the_files_there_are_no_sums(tmp_path, name):
     with pytest.raises(OSError, match=name):
         write_models(tmp_path, learners(), {})
     assert not (tmp_path / SUMS).exists()
-
-
-def test_timing_is_a_row_in_which_a_finished_job_has_no_step(tmp_path):
-    for steps, expected in (([0.002, 0.004, 0.009], 4), ([], math.nan)):
-        write_timing(tmp_path / "t.tsv", 1.31, steps)
-        row = pd.read_csv(tmp_path / "t.tsv", sep="\t").iloc[0]
-        assert (row["s"], row["steps"]) == (1.3, len(steps))
-        assert row["ms_per_step"] == pytest.approx(expected, nan_ok=True)
 
 
 def test_the_log_says_every_few_seconds_how_far_the_job_is(monkeypatch, capsys):

@@ -4,17 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from normscope.errors import Explained
 from normscope.train import runtime as module
 from normscope.train.runtime import (
     CPU,
     FP32_ERROR,
-    ROUNDS,
     Runtime,
     product_error,
-    product_seconds,
     start,
 )
 
@@ -57,30 +54,6 @@ def test_products_are_bf16_where_it_was_asked_for_and_is_not_slow(asked, ratio, 
     with runtime.autocast():
         assert (x @ x).dtype == TYPES[used]
     assert (x @ x).dtype == torch.float32
-
-
-class Clock(TorchDispatchMode):
-    """A clock that products alone advance: each, of whatever type, by the next of ``seconds``."""
-
-    def __init__(self, seconds: list[float]) -> None:
-        super().__init__()
-        self.now, self.left, self.types = 0.0, iter(seconds), []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is torch.ops.aten.mm.default:
-            self.now += next(self.left)
-            self.types.append(args[0].dtype)
-        return func(*args, **(kwargs or {}))
-
-
-def test_products_are_timed_in_turn_and_the_least_of_each_counts(monkeypatch):
-    """Another load makes most rounds four times as long."""
-    rounds = [(2.0, 4.0)] * (ROUNDS - 3) + [(0.5, 1.0)] + [(2.0, 4.0)] * 2
-    clock = Clock([seconds for pair in rounds for seconds in pair])
-    monkeypatch.setattr(module.time, "perf_counter", lambda: clock.now)
-    with clock:
-        assert product_seconds(torch.bfloat16, torch.float32) == [0.5, 1.0]
-    assert clock.types == [torch.bfloat16, torch.float32] * ROUNDS
 
 
 @pytest.mark.parametrize(

@@ -67,17 +67,3 @@ def test_on_a_full_disk_the_script_stops_and_later_continues(tmp_path, data, who
     assert not script.out.exists()
     assert f"continuing from step {kept}\n" in script.succeed()
     assert script.outputs() == whole
-
-
-def test_outputs_that_cannot_be_written_cost_no_step(tmp_path, data, whole):
-    script = Script(data, tmp_path)
-    script.out.write_bytes(b"a file where a directory goes")
-    assert str(script.out) in script.fail()
-    script.out.unlink()
-    assert f"continuing from step {STEPS}\n" in script.succeed()
-    assert script.outputs() == whole
-
-
-def test_a_wrong_value_for_a_key_of_the_recipe_is_an_error(tmp_path, data):
-    script = Script(data, tmp_path)
-    assert "training" in script.fail("--recipe.training.warmup-steps", str(STEPS))

@@ -70,13 +70,6 @@ def test_a_place_probes_all_of_its_shapes_at_the_start_and_where_they_are_traine
     assert [probe.shape.init for probe in places["none"].probes] == ["gpt2", "xavier"]
 
 
-def test_without_trained_shapes_there_are_places_alone():
-    grid = depth_grid(trained=[], kept=[{"learning_rate": 1.0, "warmup_steps": 99}])
-    assert grid.trainings() == {}
-    assert grid.probed("pre") == []
-    assert all(not p.trained for place in grid.probes().values() for p in place.probes)
-
-
 def test_a_probe_reads_the_kept_models_of_every_job_and_block_of_the_grid():
     """Two jobs of two shapes, whose third seed is beyond a full job, and one of another block."""
     more = GRID["trained"][0] | {"depths": [3], "seeds": [7], "arms": ["rmsnorm"]}

@@ -1,6 +1,5 @@
 """The scripts of the depth study on stored models, one of which diverged."""
 
-import math
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +8,7 @@ import pytest
 import safetensors.torch
 import stored_models
 import torch
-from depth_recipes import GRID, depth_grid
+from depth_recipes import depth_grid
 from recall_recipes import by
 from recipes import DATA
 from torch.nn import functional as F
@@ -17,7 +16,6 @@ from torch.nn import functional as F
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
-from normscope.statistics.outcome import unigram_loss
 from normscope.statistics.summary import select
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import MEASURES
@@ -111,30 +109,3 @@ def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(
     rms = x.square().mean().sqrt().item()
     assert row["layernorm", 2, state, seed, 0]["activation_rms"] == pytest.approx(rms, rel=1e-8)
     assert row["layernorm", 2, state, seed, 1]["gradient"] == pytest.approx(gradient, rel=1e-8)
-
-
-def test_the_losses_are_those_of_all_jobs(tables):
-    losses = tables["losses"]
-    rows = by(losses, "arm", "learning_rate", "warmup_steps", "seed")
-    assert len(rows) == len(losses) == 2 * 4 * 3
-    # jobs 0 and 1 are of LayerNorm's first schedule, 14 and 15 of BatchNorm's last
-    assert rows["layernorm", 0.003, 0, 9]["val_loss"] == pytest.approx(2.09)
-    assert rows["layernorm", 0.003, 0, 11]["val_loss"] == pytest.approx(2.21)
-    assert rows["batchnorm", 0.01, 2, 10]["val_loss"] == pytest.approx(3.5)
-    lost = rows["batchnorm", 0.003, 2, 10]
-    assert math.isnan(lost["val_loss"])
-    assert lost["capped_loss"] == pytest.approx(math.log(DATA.vocab_size))
-    assert (lost["diverged_at"], lost["failed"], lost["steps"]) == (stored_models.LOST_AT, 1, 4)
-    assert losses["diverged_at"].count() == 1
-    # losses are those of 30 tokens, whose targets are tokens 1 to 29
-    unigram = unigram_loss(DATA.train, DATA.val[1:30], DATA.vocab_size)
-    assert losses["unigram"].unique() == pytest.approx([unigram], rel=1e-8)
-
-
-def test_without_trained_shapes_the_tables_are_there(tmp_path, data):
-    written = probe_and_tabulate(tmp_path, data, depth_grid(trained=[], start=GRID["start"][1:]))
-    for name, table in written.items():
-        assert list(table.columns) == TABLES[name].names
-    assert written["losses"].empty
-    assert written["trainability"].empty
-    assert set(written["by_shape"]["state"]) == {"start"}

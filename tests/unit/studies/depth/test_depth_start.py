@@ -77,13 +77,3 @@ def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
         kind = name.removesuffix(".feedback").split(".", 2)[-1]
         assert_normal(feedback, EXPECTED[init].get(kind, 0.02))
         assert not torch.equal(feedback, weights[name.replace("feedback", "weight")])
-
-
-def test_the_unscaled_start_is_gpt2_without_its_shrinking():
-    shrunk, flat = start("gpt2"), start("gpt2_flat")
-    for (name, one), other in zip(shrunk.named_parameters(), flat.parameters(), strict=True):
-        factor = math.sqrt(2 * L) if name.endswith("proj.weight") else 1
-        torch.testing.assert_close(other, factor * one, msg=name)
-    assert flat.get_parameter("blocks.1.mlp.f.proj.weight").std().item() == pytest.approx(
-        0.02, 0.02
-    )

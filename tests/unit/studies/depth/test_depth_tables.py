@@ -19,7 +19,6 @@ from normscope.studies.depth.tables import RATES, TABLES
 from normscope.studies.depth.tabulate import (
     advantages,
     by_block,
-    by_layer,
     by_shape,
     over_rates,
     rates,
@@ -89,12 +88,6 @@ def test_a_size_without_a_logarithm_is_left_out(measure, values, n, mean):
     assert (row["n"], row["mean"]) == (n, pytest.approx(mean))
 
 
-@pytest.mark.parametrize("last", [NAN, 0.0])
-def test_without_a_gradient_at_the_last_block_none_is_relative_to_it(last):
-    table = by_block(blocks({"gradient": [NAN, 2.0, last]}), LEVEL)
-    assert RELATIVE not in set(table["measure"])
-
-
 def test_models_that_differ_in_more_than_their_seed_are_separate():
     others = {"arm": "rmsnorm", "placement": "post", "residual": False, "init": "xavier"}
     others |= {"depth": 5, "state": "trained"}
@@ -144,17 +137,6 @@ def test_rates_are_factors_per_block_without_the_first():
     assert row == pytest.approx(MODEL | {"seed": 1} | expected, nan_ok=True)
 
 
-def test_a_layer_is_a_block_or_a_part_of_one():
-    """A gradient of 1/2, ..., 2^-8 towards the input: two sublayers of 2^-1/2, four matrices."""
-    models = rates(blocks({"gradient": [NAN, *(2.0**i for i in range(8))]}))
-    assert models["gradient_near"].item() == pytest.approx(2.0**-6)
-    factors = by_layer(models).set_index("layer")["factor"].to_dict()
-    expected = {"block": 0.5, "sublayer": math.sqrt(0.5), "matrix": 0.5**0.25}
-    assert factors == pytest.approx(expected)
-    shallow = rates(blocks({"gradient": [NAN, 9.0, *[1.0] * 6]}))
-    assert math.isnan(shallow["gradient_near"].item())  # the first block does not count
-
-
 @given(st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=9))
 def test_a_rate_is_the_slope_of_least_squares_in_the_logarithm(values):
     columns = {"gradient": [NAN, 1.0, *values], "activation_rms": [1.0, *values, values[-1]]}
@@ -172,17 +154,6 @@ def test_gradients_that_fall_by_a_factor_per_block_spread_as_equal_steps_do():
     expected = math.log(3) * math.sqrt((5**2 - 1) / 12)
     assert row["later_gradient_spread"] == pytest.approx(expected)
     assert row["later_parameter_spread"] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("gradient", [[NAN, 1.0, 2.0], [NAN, 1.0, 0.0, 2.0], [NAN, 1.0, NAN, 2.0]])
-def test_one_block_and_a_vanishing_gradient_have_no_spread(gradient):
-    (row,) = rates(blocks({"gradient": gradient})).to_dict("records")
-    assert math.isnan(row["later_gradient_spread"])
-
-
-def test_the_largest_step_of_the_stream_leaves_out_the_first_block():
-    (row,) = rates(blocks({"activation_rms": [1.0, 50.0, 100.0, 110.0, 330.0]})).to_dict("records")
-    assert row["stream_step"] == pytest.approx(3)
 
 
 def test_a_gradient_changes_by_the_factor_between_start_and_training_in_either_direction():
@@ -207,20 +178,6 @@ def test_a_gradient_changes_by_the_factor_between_start_and_training_in_either_d
     )
     expected = [NAN, NAN, math.log(10), math.log(10), NAN, NAN]
     assert made["gradient_change"].tolist() == pytest.approx(expected, nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("gradient", "kept", "stream"),
-    [
-        ([NAN, 2.0], NAN, NAN),  # one block
-        ([NAN, 2.0, 1.0], 1, 1),
-        ([NAN, 0.0, 0.0, 1e-200, 1.0], 0, 1),  # it vanishes
-    ],
-)
-def test_too_few_or_vanishing_gradients_have_no_rate(gradient, kept, stream):
-    (row,) = rates(blocks({"gradient": gradient, "activation_rms": 1.0})).to_dict("records")
-    found = [row[name] for name in ("gradient_rate", "gradient_kept", "stream_rate", "smallest")]
-    assert found == pytest.approx([NAN, kept, stream, NAN], nan_ok=True)
 
 
 def test_by_shape_has_geometric_means_of_sizes():
@@ -299,13 +256,3 @@ def test_a_warm_up_gains_the_loss_without_it_minus_that_with_the_longest():
     for at in ("0.001", "tuned"):  # a single rate is the best
         made = select(warm_ups(table), rate=at)
         np.testing.assert_allclose(made[["depth", "seed", "gained"]], gained)
-
-
-def test_rates_with_and_without_warm_up_are_tuned_separately():
-    """Without a warm-up the slow rate is best over the other seeds, with it the fast one."""
-    cells = [(0, 0.001, 3.0), (0, 0.01, 3.5), (200, 0.001, 2.5), (200, 0.01, 2.0)]
-    table = frame_of_losses(
-        *(losses([v] * 2, warmup_steps=steps, learning_rate=rate) for steps, rate, v in cells)
-    )
-    made = warm_ups(table).groupby("rate")["gained"].first()
-    assert made.to_dict() == pytest.approx({"0.001": 0.5, "0.01": 1.5, "tuned": 1.0})

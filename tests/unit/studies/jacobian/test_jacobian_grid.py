@@ -7,7 +7,6 @@ from jacobian_recipes import GRID, grid
 from pydantic import ValidationError
 
 from normscope.nn.arms import ARMS
-from normscope.studies.study import Settings
 
 
 def test_every_combination_is_trained_and_exact_replaces_nothing():
@@ -44,13 +43,6 @@ def test_a_dose_is_of_center_scale_and_compared_with_an_exact_twin_of_its_penalt
     dose = {**run, "norm_backward": ["center_scale"], "sigma_penalties": [0.1]}
     with pytest.raises(ValidationError, match=r"no run to compare .*-0\.25-0\.1-"):
         grid(runs=[exact, dose])
-
-
-def test_exact_models_are_probed():
-    probes, trained = grid().probes(), grid().trainings()
-    assert list(probes) == [name for name in trained if "-exact-" in name]
-    assert len(probes) == 2 * 2 * 2 + 1
-    assert grid().tabulation(Settings(level=0.9, baseline=[])).probed == list(probes)
 
 
 def test_a_job_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
@@ -114,18 +106,3 @@ def test_what_does_not_fit_is_refused_by_its_key(changes, names):
         grid(**changes)
     (error,) = e.value.errors()
     assert re.search(names, f"{'.'.join(map(str, error['loc']))}: {error['msg']}")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"runs": [EXACT, {**EXACT, "norm_backward": ["projected"]}, GRID["runs"][1]]},
-        {"protocols.small_2.model.tied_head": True, "runs.0.feedback": ["backprop"]},
-        {"runs.1.learning_rates": [0.1], "runs.1.protocol": "small_2"},
-        {"runs": [*GRID["runs"], ONE, {**ONE, "learning_rates": [0.25]}]},
-        # a surrogate may be trained at other rates than its exact twin
-        {"runs": [EXACT, {**EXACT, "norm_backward": ["projected"], "learning_rates": [0.03, 0.1]}]},
-    ],
-)
-def test_a_similar_configuration_that_fits_is_accepted(changes):
-    assert grid(**changes).trainings()

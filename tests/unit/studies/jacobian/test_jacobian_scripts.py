@@ -1,6 +1,5 @@
 """The scripts of the Jacobian study on tiny models: sound, diverged, without norms."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from recipes import DATA
 from normscope.studies.jacobian.grid import Jacobian
 from normscope.studies.jacobian.recipe import JacobianProbe
 from normscope.studies.jacobian.tables import LAYERS, MEASURES
-from normscope.studies.study import Settings
 from normscope.train.trained import transformers
 
 NAMES = ["blocks.0.attention.before", "blocks.0.mlp.before", "final_norm"]
@@ -47,14 +45,6 @@ def probe(place: Path, data: Path, name: str) -> str:
     """Take the models of a training job apart."""
     paths = {"models": place / "models", "data": data, "out": place / "probes" / name}
     return run("probe", place, recipe=JacobianProbe(windows=WINDOWS), name=name, **paths)
-
-
-def tabulate(place: Path, data: Path, jacobian: Jacobian) -> tuple[dict[str, pd.DataFrame], str]:
-    """The tables, and what the script said."""
-    recipe = jacobian.tabulation(Settings(level=0.95, baseline=[]))
-    paths = {"models": place / "models", "probes": place / "probes", "data": data}
-    said = run("make_tables", place, recipe=recipe, out=place / "tables", **paths)
-    return {p.stem: pd.read_csv(p) for p in (place / "tables").glob("*.csv")}, said
 
 
 @pytest.fixture(scope="module")
@@ -115,22 +105,3 @@ def test_measures_are_taken_on_validation_windows_spread_over_the_split(place, s
     layers = pd.read_csv(place / "probes" / name / "layers.csv")
     row = by(layers, "seed", "signal", "variant", "layer")[1, "own", "corrected", NAMES[0]]
     assert row["sigma_mean"] == pytest.approx(sigma.mean().item(), rel=1e-8)
-
-
-def test_all_tables_are_collected(place, said, data):
-    tables, said = tabulate(place, data, with_surrogates())
-    assert "no norm layer" not in said
-    assert set(tables["layers"]["learning_rate"]) == {0.01, 0.1}
-    losses = by(tables["losses"], "norm_backward", "learning_rate", "seed")
-    assert len(losses) == 2 * 9
-    assert losses["center_scale", 0.01, 2]["capped_loss"] == 0.75
-    lost = losses["exact", 0.01, 3]
-    assert (lost["diverged_at"], lost["failed"]) == (4, 1)
-    assert lost["capped_loss"] == pytest.approx(math.log(DATA.vocab_size))
-    assert tables["chosen"]["learning_rate"].tolist() == [0.01] * 9
-    rows = by(tables["costs"], "norm_backward")
-    assert list(rows) == ["center_scale", "straight_through"]
-    for i, rule in enumerate(rows, 1):
-        costs = [3 * i / 16, 3 * i / 16, 0.5 + (3 * i + 2) / 16 - math.log(DATA.vocab_size)]
-        assert (rows[rule]["n"], rows[rule]["diverged"]) == (3, 1)
-        assert rows[rule]["mean"] == pytest.approx(sum(costs) / 3)

@@ -56,14 +56,6 @@ def paid(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return surrogates(chosen(frame(rows)), NO_LAYERS, NO_GRADIENTS)
 
 
-def test_a_divergence_counts_as_the_loss_of_a_uniform_predictor():
-    choices = by(at_rates({0.1: [1.0, None, 1.0], 0.01: [2.0, 2.0, 2.0]}), "seed")
-    # (4 + 1)/2 is more than 2; the choice for seed 1 does not see that it diverged
-    assert [choices[seed]["learning_rate"] for seed in range(3)] == [0.01, 0.1, 0.01]
-    lost = choices[1]
-    assert (lost["capped_loss"], lost["failed"], lost["diverged"]) == (CEILING, 1, True)
-
-
 def test_every_backward_pass_has_a_rate_chosen_for_it():
     rows = [
         *picked({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
@@ -185,10 +177,6 @@ def test_cosines_are_of_the_surrogate_in_its_exact_twin(rule):
     assert cosines(f"{rule} blocks") == pytest.approx([block, 1, 0.7])
     assert cosines(f"{rule} final") == pytest.approx([1, final, 0.7])
     assert cosines(rule, feedback="dfa") == pytest.approx([block, 1, 0.7])
-
-
-def test_cosines_of_a_dose_are_not_known():
-    assert cosines("center_scale all 0.5") == pytest.approx([math.nan] * 3, nan_ok=True)
 
 
 def test_a_layer_has_one_row_per_cell_and_measure_that_some_model_has():

@@ -16,7 +16,6 @@ from normscope.measure.decomposition import published
 from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
-from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import Feedback, Model, Placement
 from normscope.studies.jacobian.probe import (
     Batch,
@@ -132,17 +131,6 @@ def test_what_reaches_a_norm_is_the_change_of_the_loss_with_its_output(arm, plac
         close(seen.x, inputs[0].flatten(0, -2))
 
 
-def test_measuring_leaves_no_hook_and_no_gradient_behind():
-    model = transformer(feedback="fa")
-    before = {name: t.clone() for name, t in model.state_dict().items()}
-    decomposed(model, batch(), batch(1))
-    surrogate_gradients(model, batch())
-    assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
-    assert all(p.grad is None for p in model.parameters())
-    assert all(not m._forward_hooks for m in model.modules())
-    assert {m.norm_backward for m in model.modules() if isinstance(m, TokenNorm)} == {"exact"}
-
-
 @pytest.mark.parametrize("feedback", ["fa", "dfa"])
 def test_backprop_is_the_plain_models_gradient_and_is_undone_even_after_an_exception(feedback):
     model = transformer(feedback=feedback)
@@ -157,8 +145,8 @@ def test_backprop_is_the_plain_models_gradient_and_is_undone_even_after_an_excep
     assert torch.equal(parameter_gradient(model, batch()), first)
 
 
-@pytest.mark.parametrize("arm", ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2", "dyt"])
-@pytest.mark.parametrize("feedback", ["backprop", "fa", "dfa"])
+@pytest.mark.parametrize("arm", ["layernorm", "rmsnorm", "dyt"])
+@pytest.mark.parametrize("feedback", ["backprop", "fa"])
 def test_every_layer_has_a_row_a_signal_and_layernorm_one_as_published(arm, feedback):
     rows = decomposed(transformer(arm, feedback=feedback), batch(), batch(1, windows=2))
     signals = ["own"] if feedback == "backprop" else ["own", "backprop"]
@@ -216,13 +204,6 @@ def test_a_layer_without_token_statistics_is_compared_with_passing_the_gradient_
         assert "r_mean" not in row
 
 
-def test_a_model_without_norms_has_no_rows_and_one_without_surrogates_no_gradients():
-    assert decomposed(transformer("none", "none", feedback="fa"), batch(), batch(1)) == []
-    assert surrogate_gradients(transformer("none", "none"), batch()) == []
-    for arm in ("manual_l2", "batchnorm"):
-        assert surrogate_gradients(transformer(arm), batch()) == []
-
-
 def test_alignment_is_the_mean_cosine_with_the_plain_models_gradient():
     model = transformer(feedback="dfa")
     signal, true = at_norms(model, batch()), at_norms(twin(model), batch())
@@ -236,9 +217,10 @@ def test_alignment_is_the_mean_cosine_with_the_plain_models_gradient():
     assert abs(float(rows[0]["alignment"])) < 0.95
 
 
-@pytest.mark.parametrize("feedback", ["backprop", "fa"])
-@pytest.mark.parametrize("placement", ["pre", "post"])
-@pytest.mark.parametrize("arm", ["layernorm", "rmsnorm_affine"])
+@pytest.mark.parametrize(
+    ("arm", "placement", "feedback"),
+    [("layernorm", "pre", "fa"), ("rmsnorm_affine", "post", "backprop")],
+)
 def test_surrogate_gradients_are_of_a_model_that_is_built_with_them(
     arm: str, placement: Placement, feedback: Feedback
 ):

@@ -10,7 +10,6 @@ from normscope.config import ConfigError, load
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
 from normscope.studies.study import Settings
-from normscope.verdicts.vocabulary import Extent
 
 MAIN = read_project(ROOT)
 
@@ -45,16 +44,6 @@ def test_the_tables_know_the_cells_and_read_the_text_of_each_protocol():
     assert recipe.jobs.keys() == grid.trainings().keys()
     assert recipe.texts == {"small": "dataset", "qk": "dataset"}
     assert recipe.pilot == {}
-
-
-def test_statements_reach_the_sizes_of_protocols_networks_and_towers():
-    extents = literature_grid().vocabulary().extents
-    assert extents["chosen"] == [
-        ({"protocol": "small"}, Extent(2, 8, 4, "dataset")),
-        ({"protocol": "qk"}, Extent(2, 4, 4, "dataset")),
-    ]
-    assert extents["networks"] == [({"depth": n}, Extent(n, 8, 0, "dataset")) for n in (2, 4)]
-    assert extents["towers"] == [({}, Extent(3, 8, 0, "dataset"))]
 
 
 @pytest.mark.parametrize(

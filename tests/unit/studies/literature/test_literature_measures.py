@@ -1,7 +1,6 @@
 """Measures of trained models: norms that are frozen alone, and what blocks add to the stream."""
 
 import math
-from itertools import pairwise
 
 import pytest
 import torch
@@ -65,18 +64,6 @@ def test_a_norm_whose_sigma_is_the_same_for_all_tokens_is_lost_for_nothing(arm):
     assert together["frozen_loss"] not in later
 
 
-def test_without_branches_every_norm_is_lost_for_nothing():
-    """The stream of such a model is the embedding, whose sigma all norms share."""
-    model = transformer("layernorm")
-    equalize(model)
-    with torch.no_grad():
-        for block in model.blocks:
-            for branch in ("attention", "mlp"):
-                block.get_submodule(f"{branch}.f.proj").get_parameter("weight").zero_()
-    together, rows = without_norms(model, DATA, stack_of("layernorm"), 1)
-    assert [row["frozen_loss"] for row in (together, *rows)] == pytest.approx([0] * 6, abs=1e-6)
-
-
 def test_the_loss_without_the_final_norm_is_that_of_a_forward_pass_written_out():
     """Sigma is the mean over tokens of the training text, and the loss that of the validation text.
 
@@ -120,14 +107,6 @@ def test_what_most_norms_cost_is_the_median():
     assert of_norms(rows) == {"one_frozen_loss": 0.01, "one_refined_loss": 0.03}
 
 
-def test_no_median_is_known_if_a_model_diverges_without_a_norm():
-    """A median of the norms whose cost is known, or a divergence that counts as 0, is found."""
-    rows = [{"frozen_loss": 0.0, "refined_loss": later} for later in (0.0, 0.0, math.nan)]
-    medians = of_norms(rows)
-    assert medians["one_frozen_loss"] == 0
-    assert math.isnan(medians["one_refined_loss"])
-
-
 @given(st.floats(0.01, 100), st.floats(0.1, 10))
 def test_growth_is_balanced_if_every_block_adds_the_same(first, scale):
     """Whatever the stream was before. The spread of RMS is found."""
@@ -138,35 +117,12 @@ def test_growth_is_balanced_if_every_block_adds_the_same(first, scale):
     assert growth_imbalance(uneven[::-1]) == pytest.approx(0.5, rel=1e-6)  # a stream that shrinks
 
 
-@pytest.mark.parametrize("rms", [[1.0], [1.0, 2.0]])
-def test_imbalance_is_not_known_of_fewer_than_two_blocks(rms):
-    assert math.isnan(growth_imbalance(rms))
-
-
-def test_the_first_block_counts_in_one_imbalance_and_not_in_the_other():
-    """The mean square grows by 9, 1 and 3. Exchanged columns, or another first block, are found."""
-    row = {"gradient": 1.0, "gradient_parameters": 1.0, "added_loss": 0.0}
-    stream = [math.sqrt(square) for square in (1, 10, 11, 14)]
-    found = of_blocks([row | {"entering_rms": a, "activation_rms": b} for a, b in pairwise(stream)])
-    assert found["later_growth_imbalance"] == pytest.approx(0.5)
-    assert found["growth_imbalance"] == pytest.approx(math.sqrt(104 / 9) / (13 / 3))
-
-
 def test_early_gradients_are_compared_with_those_of_the_last_block():
     """Gradients at inputs instead of by parameters, or the inverse ratio, are found."""
     assert ratios([12.0, 6.0, 3.0]) == (4, 2)
     first, second = ratios([12.0, 3.0])
     assert first == 4
     assert math.isnan(second)  # the second of two is the last
-
-
-def test_a_model_whose_gradients_vanish_has_no_ratios_and_no_spread():
-    """A saturated model, which has not diverged, is measured all the same."""
-    row = {"entering_rms": 0.5, "activation_rms": 1.0, "gradient": 1.0, "added_loss": 0.0}
-    found = of_blocks([row | {"gradient_parameters": 0.0}] * 3)
-    names = ("first_gradient_ratio", "second_gradient_ratio", "parameter_gradient_spread")
-    assert all(math.isnan(found[name]) for name in names)
-    assert found["gradient_spread"] == 0
 
 
 def ratios(gradients: list[float]) -> tuple[float, float]:

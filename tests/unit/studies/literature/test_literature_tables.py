@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_recipes import by
 
-from normscope.studies.literature.tables import TABLES
-from normscope.studies.literature.tabulate import differences, growth, scales, slopes, sweeps
+from normscope.studies.literature.tabulate import differences, growth, slopes, sweeps
 
 NAN = math.nan
 KEY = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
@@ -89,12 +88,6 @@ def test_a_sweep_is_compared_with_the_pilots_rate_and_not_with_its_own_best():
     assert table["excess"].tolist() == pytest.approx([12.3 / 5 - 2.1, 12.6 / 5 - 2.2])
 
 
-def test_without_pilot_models_a_sweep_has_no_rate_to_be_compared_with():
-    rows = [model(learning_rate=rate, capped_loss=2.0) for rate in (0.001, 0.003, 0.01)]
-    table = sweeps(pd.DataFrame(rows))
-    assert (list(table), len(table)) == (TABLES["sweeps"].names, 0)
-
-
 @given(*[st.floats(-3, 3)] * 2, *[st.floats(1e-6, 1e3)] * 2)
 def test_a_power_of_the_depth_has_its_exponent_as_slope(change, gradient, a, b):
     """Whatever its factor, which differs between the networks of a seed and of another."""
@@ -125,14 +118,3 @@ def test_scales_grow_from_the_first_recorded_step_and_from_step_100_on():
     assert math.isnan(found[2]["late_sigma_growth"])  # no later step
     assert set(found) == {1, 2}  # nothing was recorded for the third
     assert growth(table.drop(columns=["sigma", "logit_sd"])).empty
-
-
-def test_scales_are_those_of_the_steps_at_which_they_were_recorded():
-    known = {"sigma": 2.0, "last_gain": 1.5, "logit_sd": 0.5}
-    rows = [model(step=1, train_loss=3.0) | known, model(step=2, train_loss=2.9)]
-    table = scales(pd.DataFrame(rows))
-    assert table.to_dict("records") == [
-        {key: value for key, value in rows[0].items() if key in TABLES["scales"].names}
-    ]
-    without = scales(pd.DataFrame([model(step=1, train_loss=3.0)]))
-    assert (list(without), len(without)) == (TABLES["scales"].names, 0)

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from page_recipes import config, shown
+from page_recipes import shown
 from processes import ROOT
 from snakemake.utils import update_config
 
@@ -16,13 +16,8 @@ from normscope.nn.recipe import Model
 from normscope.pilot import read_project
 from normscope.schema import LATER
 from normscope.studies.main.pages import (
-    batch_table,
-    gain_table,
-    loss_numbers,
     loss_table,
-    notes,
     published_table,
-    section,
 )
 from normscope.studies.main.tabulate import is_covered, published
 from normscope.train.files import METRICS
@@ -68,17 +63,6 @@ def test_losses_have_intervals_and_differences_that_read_as_these_allow():
     }
     assert (table[1]["interval"], table[3]["its interval"]) == ("–", "–")
     assert table[6]["learning rate"] == "0.003 (at the edge)"
-
-
-def test_gains_have_a_dash_for_a_diverged_arm():
-    gains = pd.DataFrame(
-        {"arm": ["layernorm", "none"], "placement": ["pre", "none"], "n": [2, NAN]}
-    )
-    values = {part + end: [1.25, NAN] for part in ("first", "later", "last") for end in ENDS}
-    assert gain_table(gains.assign(**values), "small").texts() == [
-        ["LayerNorm, pre", "2", *["1.250 [1.250, 1.250]"] * 3],
-        ["No norm", "0", "–", "–", "–"],
-    ]
 
 
 def number(**changes: Any) -> pd.DataFrame:
@@ -135,75 +119,3 @@ def test_published_numbers_have_settings_and_a_measure_of_ours():
     table = pd.read_csv(DATA / "published.csv")
     assert {(DATA / name).is_file() for name in table["settings"]} == {True}
     assert set(table["measure"]) <= set(METRICS)
-
-
-def test_notes_are_those_of_the_arms_that_were_trained():
-    assert notes({"layernorm", "none"}) == []
-    assert "BatchNorm" in " ".join(notes({"layernorm", "batchnorm"}))
-    assert len(notes({"batchnorm", "manual_l2", "derf"})) == 3
-
-
-def batch(size: int, excess: float, failed: int = 0) -> dict[str, Any]:
-    key = {"protocol": f"batch_{size}", "arm": "batchnorm", "placement": "pre", "batch_size": size}
-    key |= {"text": "dataset"}
-    return key | {"capped_loss": 2.0 + excess, "excess": excess, "failed": failed}
-
-
-def test_batch_sizes_have_losses_and_their_excess():
-    batches = pd.DataFrame([batch(1, 0.2), batch(1, 0.4), batch(8, 0, failed=1)])
-    first, last = batch_table(batches, 0.95).texts()
-    # t of one degree of freedom: 12.706, times 0.1
-    assert first[2:] == ["1", "2", "0", "2.300", "+0.300", "[−0.971, +1.571]"]
-    assert last[2:] == ["8", "1", "1", "2.000", "+0.000", "–"]
-    assert batch_table(batches[:0], 0.95).rows == ()
-
-
-def test_a_section_has_its_words_and_tables():
-    gains = {f"{part}{end}": 1.25 for part in ("first", "later", "last") for end in ENDS}
-    key = {"protocol": "nanogpt", "arm": "layernorm", "placement": "pre"}
-    model = key | {"learning_rate": 0.001, "seed": 1, "diverged_at": NAN, "failed": 0}
-    runs = [model | {"val_loss_window_sd": 0.31}, model | {"protocol": "small", "failed": 1}]
-    arms = [arm(), arm(arm="dyt", mean=NAN), arm(protocol="small"), arm(protocol="batch_1")]
-    arms.append(arm(protocol="small_austen"))
-    tables = {
-        "runs": pd.DataFrame(runs),
-        "arms": pd.DataFrame(arms),
-        "batches": pd.DataFrame([batch(1, 0.3), batch(32, 0)]),
-        "gain_by_arm": pd.DataFrame([{**key, "n": 2, **gains}]),
-        "published": published(number(), [True], pd.DataFrame(LOSSES), 0.95),
-        "corpus": pd.DataFrame(
-            [
-                {"text": "dataset", "characters": 65, "train_tokens": 12345, "val_tokens": 9},
-                {"text": "austen", "characters": 75, "train_tokens": 1, "val_tokens": 1},
-            ]
-        ),
-    }
-    whole = config()
-    part = section(whole.main, tables, whole.settings)
-    expected = [
-        "published",
-        "loss_nanogpt",
-        "loss_small",
-        "loss_small_austen",
-        "batches",
-        "gain_nanogpt",
-    ]
-    assert list(part.tables) == expected
-    words = part.words
-    texts = {p["name"]: (p["text"], p["characters"]) for p in words["protocols"]}
-    assert texts["small_austen"] == ("austen", 75)
-    assert texts["nanogpt"] == texts["small"] == ("dataset", 65)
-    assert (words["characters"], str(words["train"]), words["needed"]) == (65, "12,345", 6)
-    assert (words["baseline"], words["n_layer"]) == (
-        "layernorm-pre",
-        whole.main.protocols["nanogpt"].model.n_layer,
-    )
-    assert words["count"] == "1 trained model of LayerNorm pre 0.001"
-    assert (words["others"], words["models"], words["failed"]) == (1, 2, 1)
-
-
-def test_losses_are_numbers_by_protocol_arm_and_placement():
-    arms = pd.DataFrame([arm(), arm(arm="dyt", mean=NAN)])
-    numbers = loss_numbers(arms)
-    assert str(numbers["nanogpt layernorm pre loss low"]) == "1.850"
-    assert "nanogpt dyt pre loss" not in numbers

@@ -7,7 +7,6 @@ from pydantic import ValidationError
 
 from normscope.hub.recipe import Measured
 from normscope.studies.pretrained.grid import Pretrained, PretrainedModel
-from normscope.studies.study import Settings
 
 HUB = {"kind": "hub", "repo": "openai-community/gpt2", "revision": "main"}
 WHEEL = {"kind": "wheel", "requirement": "some==1.0", "sha256": "0" * 64, "member": "a/model.gguf"}
@@ -53,15 +52,6 @@ def test_an_invalid_source_is_refused(key, source):
         Measured.model_validate({"source": source})
 
 
-@pytest.mark.parametrize("key", ["blocks", "final_norm"])
-def test_blocks_and_the_final_norm_are_dotted_names(key):
-    for value in ("h", "model.layers", "model._layers_2", "model.0"):
-        assert getattr(Measured.model_validate({"source": HUB, key: value}), key) == value
-    for value in ("", "model.", ".layers", "model layers", "model.layers[0]"):
-        with pytest.raises(ValidationError, match=key):
-            Measured.model_validate({"source": HUB, key: value})
-
-
 def test_name_family_and_base_decide_nothing():
     model = PretrainedModel.model_validate(MODEL | {"blocks": "transformer.h"})
     other = model.model_copy(update={"name": "b", "family": "B", "base": "gpt2"})
@@ -72,20 +62,3 @@ def test_name_family_and_base_decide_nothing():
         "final_norm": None,
         "device": "cpu",
     }
-
-
-SETTINGS = Settings(level=0.95, baseline=[])
-
-
-def test_the_text_of_a_recipe_is_kept():
-    """Their text is what names a stored result."""
-    models = study(MODEL)
-    listed = '{"name":"gpt2","family":"GPT-2","tuned":false,"base":null'
-    source = f'"source":{HUB | {"timeout_s": 3600.0}}'.replace("'", '"').replace(" ", "")
-    named = f'{source},"blocks":null,"final_norm":null'
-    rest = '"memory_gb":8.0,"threads":2,"resamples":100}'
-    assert models.model_dump_json() == f'{{"models":[{listed},{named}}}],{rest}'
-    tables = f'{{"models":[{listed}}}],"resamples":100,"level":0.95}}'
-    assert models.tabulation(SETTINGS).model_dump_json() == tables
-    (probe,) = models.probes().values()
-    assert probe.model_dump_json() == f'{{{named},"device":"cpu"}}'

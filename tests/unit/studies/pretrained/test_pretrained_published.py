@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from processes import ROOT
@@ -11,24 +10,18 @@ from recall_recipes import by
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from normscope.hub.prompts import read_prompts
 from normscope.statistics.summary import select
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained.measures import FIRST_STUDIES
 from normscope.studies.pretrained.published import (
-    dampening,
     dichotomy,
-    h25_verdict,
     hypothesis_status,
     inversion,
     overall,
     t_of_summary,
 )
 from normscope.studies.pretrained.statistics import (
-    SET,
-    by_category,
     by_model,
-    by_norm,
     published_observations,
 )
 
@@ -115,20 +108,6 @@ def test_the_published_words_follow_from_the_published_numbers(first):
     assert inversion(list(r.values())) == "REJECTED"
 
 
-def test_the_published_words_at_their_thresholds():
-    """For H25, half of the models is enough for "partially"."""
-    words = [h25_verdict(*pair) for pair in ((2, 2), (8, 16), (7, 16), (1, 2), (0, 3))]
-    partial = "PARTIALLY_VALIDATED"
-    assert words == ["VALIDATED", partial, "FALSIFIED", partial, "FALSIFIED"]
-    not_significant = str(dampening([0.9, 1.05, 0.8, 1.1])["status"])
-    assert not_significant == "NOT SIGNIFICANT"
-    assert overall(["CONFIRMED", not_significant]) == "CONFIRMED (directionally)"
-    assert hypothesis_status(["CONFIRMED", not_significant]) == "CONFIRMED"
-    assert overall(["CONFIRMED"] * 2) == "STRONGLY CONFIRMED"
-    nothing = {overall([]), hypothesis_status([]), inversion([]), h25_verdict(0, 0)}
-    assert nothing | {dichotomy({}, {"gemma-7b": 2.3}), dampening([1.0])["status"]} == {"no data"}
-
-
 def test_the_sweep_has_t_intervals_from_the_published_deviations_over_n(models):
     rows = by(select(models, experiment="sweep", metric="gain_hidden_states"), "model")
     assert len(rows) == 8
@@ -149,16 +128,6 @@ def test_rho_goes_with_depth_in_the_sweep_and_little_is_left_without_it(accuracy
     assert row["r"] == pytest.approx(r, abs=1e-7)
 
 
-def test_h25_is_right_for_7_of_16_models_and_falsified(accuracy):
-    row = accuracy["h25"]
-    assert (row["right"], row["n"], row["verdict"]) == (7, 16, "FALSIFIED")
-    assert (row["low"], row["high"]) == pytest.approx(proportion_confint(7, 16, method="beta"))
-    counts = by(REFERENCES[REFERENCES["metric"] == "h25_correct"], "experiment")
-    assert (counts["h25"]["value"], counts["h25"]["n"]) == (7, 16)
-    assert (accuracy["final_norm"]["right"], accuracy["final_norm"]["n"]) == (2, 2)
-    assert counts["final_norm"]["value"] == 2
-
-
 def test_h25_is_judged_by_the_models_whose_interval_excludes_1(models, accuracy):
     gains = select(models, metric="gain_hidden_states", experiment="h25")
     below, above = gains["high"] < 1, gains["low"] > 1
@@ -170,31 +139,3 @@ def test_h25_is_judged_by_the_models_whose_interval_excludes_1(models, accuracy)
     assert (row["decided"], row["decided_right"]) == ((below | above).sum(), right.sum()) == (11, 3)
     ends = proportion_confint(3, 11, method="beta")
     assert (row["decided_low"], row["decided_high"]) == pytest.approx(ends)
-
-
-def test_seven_models_cannot_show_more_than_one_in_35(observations, studies):
-    """4 LayerNorm against 3 RMSNorm models; 2 families against 3."""
-    seven = studies[studies["experiment"].isin(FIRST_STUDIES) & studies["model"].isin(VALIDATION)]
-    table = by_norm(observations, {"seven": seven}, 0.95, 199).set_index("unit")
-    counts = table[["layernorm", "rmsnorm"]].to_numpy().tolist()
-    assert counts == [[4, 3], [2, 3]]
-    assert list(table["smallest"]) == pytest.approx([1 / 35, 1 / 10])
-    # families are apart; GPT-2 medium (1.163) is above Mistral (1.105), one of 35 beyond the order
-    assert list(table["p"]) == pytest.approx([2 / 35, 1 / 10])
-    assert list(table["prompts"]) == [25, 25]
-
-
-def test_all_studies_have_the_same_25_prompts_in_the_same_categories():
-    known = {p.text: p.category for p in read_prompts(DATA / "prompts.yaml") if p.set == SET}
-    assert len(known) == 25
-    for _, prompts in PROMPTS.groupby(["experiment", "model"]):
-        assert dict(zip(prompts["prompt"], prompts["category"], strict=True)) == known
-
-
-def test_categories_have_five_prompts_and_their_means_average_to_the_models(observations, studies):
-    table, by_study = by_category(observations), by(studies, "experiment", "model")
-    assert set(table["n"]) == {5}
-    for key, row in by_study.items():
-        means = select(table, experiment=key[0], model=key[1])
-        assert means["mean"].mean() == pytest.approx(row["mean"])
-        assert np.log(means["geometric"]).mean() == pytest.approx(row["log_gain"])

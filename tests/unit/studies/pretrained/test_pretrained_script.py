@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from page_recipes import config, shown
+from page_recipes import config
 from processes import ROOT, SCRIPTS, flags
 from recall_recipes import by
-from scipy import stats
 
 from normscope.hub.prompts import SET, read_prompts
 from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.measure.residual import site_names
-from normscope.pages.markdown import pipe_table
 from normscope.pages.table import PageTable
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import (
@@ -212,93 +210,8 @@ def test_a_token_is_read_as_it_was_written(token, tmp_path):
     assert math.isnan(gains["last_gain"].item())
 
 
-def test_the_document_has_what_the_tables_say(two):
-    document = results(two)
-    assert (document["n_models"], document["n_prompts"]) == (2, len(PROMPTS))
-    assert [m["model"] for m in document["models"]] == ["base", "tuned"]
-    assert len(document["statistics_as_published"]) == len(tables(two)["by_model"])
-    assert len(document["measurements"]) == 3 * 3 * len(PROMPTS)
-    assert {m["entropy"] for m in document["measurements"] if m["positions"] != "last"} == {None}
-    tokens = {m["top_token"] for m in document["measurements"] if m["positions"] == "last"}
-    assert tokens == set(TOKENS)
-    assert set(document["sites"]) == {"base", "tuned"}
-    assert document["hypothesis_as_published"]["layernorm_dampening"] == "REJECTED"
-
-
-def test_a_damaged_file_is_an_error_that_names_it(tmp_path):
-    write_model(tmp_path / "half")
-    (tmp_path / "half" / "model.json").write_text(json.dumps({"missing": None, "norm": "none"}))
-    with pytest.raises(SystemExit, match=r"half/model\.json is damaged.*'class'.*remove"):
-        collect(tmp_path, study("half"))
-    assert not (tmp_path / "out").exists()
-
-
 def page(folder: Path) -> dict[str, PageTable]:
     """The tables of the page."""
     whole = config()
     made = section(whole.pretrained, tables(folder), whole.settings)
     return dict(made.tables)
-
-
-def test_no_cell_of_the_page_is_empty_or_says_nan(two, none):
-    for folder in (two, none):
-        for table in page(folder).values():
-            cells = [cell for row in table.texts() for cell in row]
-            assert not [cell for cell in cells if not cell or "nan" in cell.lower().split()]
-    assert not page(none)["sensitivity"].rows
-
-
-def test_a_model_is_described_in_words(two):
-    table = page(two)["models"]
-    rows = {row["model"]: row["is"] for row in shown(table)}
-    assert rows["base"] == (
-        "LayerNorm, 3 blocks, width 8, 2 heads of 4, rho 0.5000; 135 million parameters, stored "
-        "as F32, computed in fp32; tokenizer puts BOS; directory made"
-    )
-    assert "2 for keys" in rows["tuned"]
-    assert "streamed; tokenizer puts no BOS" in rows["tuned"]
-    assert rows["gone"] == f"not measured: {MISSING}"
-    assert len(pipe_table(table).splitlines()) == 2 + 3  # despite the line break in a reason
-
-
-def test_the_page_has_the_published_numbers(two):
-    rows = {name: shown(table) for name, table in page(two).items()}
-    (xl,) = [row for row in rows["gains"] if row["model"] == "gpt2-xl"]
-    assert (xl["mean"], xl["t against 1"]) == ("1.0191", "+3.84")
-    assert xl["by the published rule"] == "REJECTED"
-    (xl,) = [row for row in rows["entropy"] if row["model"] == "gpt2-xl"]
-    assert (xl["r of abs(gain - 1)"], xl["raw r"]) == ("+0.045", "+0.013")
-    (labs,) = [row for row in rows["h25"] if row["study"] == "h25"]
-    assert (labs["models (families)"], labs["right"]) == ("16 (7)", "7")
-    assert (labs["by the published rule"], labs["share"]) == ("FALSIFIED", "0.44 [0.20, 0.70]")
-    (alone,) = [r for r in rows["norms"] if r["comparison"] == "measured" and r["unit"] == "model"]
-    dashes = ("p", "difference of log-gains", "interval over prompts", "smallest p")
-    assert {alone[name] for name in dashes} == {"–"}
-
-
-def test_a_cell_of_sensitivity_has_the_gain_and_what_it_reads(two):
-    rows = [row for row in shown(page(two)["sensitivity"]) if row["model"] == "tuned"]
-    assert {row[k] for row in rows for k in row if k.startswith("BOS")} == {"–"}
-    values = by(tables(two)["sensitivity"], "model", "bos", "positions", "metric")
-    value = values["tuned", "off", "last", "last_gain"]
-    (cell,) = [row["no BOS, last"] for row in rows if row["gain"] == "last block"]
-    assert cell == f"{math.exp(value['log_gain']):.2f}, {value['reads']}"
-
-
-def test_blocks_have_means_over_the_benchmark_and_the_page_means_over_blocks(two):
-    """Of ratios and sizes geometric; block 2 has no attention, and no value of it in a mean."""
-    probed = pd.read_csv(two.parent / "tuned" / "inside.csv")
-    probed = probed[probed["prompt"].isin([p.name for p in PROMPTS if p.set == SET])]
-    rows = by(tables(two)["inside"].query("model == 'tuned'"), "depth")
-    assert {(row["n"], row["usual"]) for row in rows.values()} == {(25, True)}
-    (cells,) = [row for row in shown(page(two)["inside"]) if row["model"] == "tuned"]
-    for name in INSIDE:
-        is_ratio = name in ("largest_activation", "first_norm", "sigma")
-        mean: Any = stats.gmean if is_ratio else np.mean
-        groups = probed.dropna(subset=name).groupby("depth")[name]
-        expected = {depth: mean(values) for depth, values in groups}
-        assert {d: rows[d][name] for d in expected} == pytest.approx(expected, abs=1e-7)
-        column, values = TABLES["inside"][name], list(expected.values())
-        words = [column.format.text(v) for v in (float(mean(values)), max(values))]
-        assert cells[column.title] == ", largest ".join(words)
-    assert math.isnan(rows[2]["sink"])

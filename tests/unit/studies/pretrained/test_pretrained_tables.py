@@ -19,7 +19,6 @@ from normscope.studies.pretrained.statistics import (
     by_model,
     by_norm,
     sensitivity,
-    side,
 )
 
 CATEGORIES = ("Factual", "Nonsense", "Novel")
@@ -114,14 +113,6 @@ def test_r_given_words_and_r_without_a_category(models):
     assert values == pytest.approx([min(without), max(without), without[1]])
 
 
-def test_one_prompt_has_a_mean_and_no_test():
-    (row,) = by_model(of_model("a", [1.25]), 0.95, 99).to_dict("records")
-    assert (row["n"], row["mean"], row["log_gain"]) == (1, 1.25, pytest.approx(math.log(1.25)))
-    assert (row["status"], row["reads"]) == ("no data", "–")
-    missing = ("sd", "t", "low", "high", "p", "r", "r_given_words", "r_without_low", "p_holm")
-    assert np.isnan([row[name] for name in missing]).all()
-
-
 NESTED = {  # model: norm, family, gains over prompts
     "l1": ("LayerNorm", "L", around(1.0, 11)),
     "l2": ("LayerNorm", "L", around(1.1, 12)),
@@ -158,11 +149,6 @@ def test_norms_are_compared_by_models_and_by_means_of_families(unit, counts):
     assert (row["p"], row["smallest"]) == pytest.approx((1 / math.comb(sum(counts), 2),) * 2)
     e = bootstrap_mean(list(CONTRASTS[unit]), 0.9, 499)
     assert (row["low"], row["high"]) == pytest.approx((e.low, e.high))
-
-
-def test_a_prompt_that_one_model_lacks_is_in_no_contrast():
-    rows = norms(observed(r1=NESTED["r1"][2][:6]))
-    assert {row["prompts"] for row in rows.values()} == {6}
 
 
 @pytest.mark.parametrize(
@@ -224,23 +210,6 @@ def test_sensitivity_has_every_metric_in_every_cell():
     assert set(table["reads"]) == {"above 1"}
     usual = table[table["usual"]]
     assert set(zip(usual["model"], usual["bos"], strict=True)) == USUAL
-
-
-def test_a_mean_is_over_the_prompts_that_have_the_ratio():
-    gains = measured(gain_with_final_norm=math.nan)
-    gains.loc[(gains["prompt"] == "p0") & (gains["positions"] == "later"), "last_gain"] = math.nan
-    rows = by(sensitivity(gains, known(), 0.95, 99), "model", "bos", "positions", "metric")
-    none = rows["yes", "on", "last", "gain_with_final_norm"]
-    assert np.isnan([none[k] for k in ("n", "log_gain", "low", "high")]).all()
-    two = rows["yes", "on", "later", "last_gain"]
-    assert (two["n"], two["reads"]) == (2, "–")
-    assert two["log_gain"] == pytest.approx(np.log([1.6, 1.7]).mean())
-    assert rows["yes", "on", "last", "last_gain"]["n"] == 3
-
-
-def test_sides_of_1():
-    sides = [side(*bounds) for bounds in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.2), (math.nan,) * 2)]
-    assert sides == ["above 1", "below 1", "covers 1", "–"]
 
 
 def test_layers_have_the_t_interval_over_the_prompts_of_the_benchmark():

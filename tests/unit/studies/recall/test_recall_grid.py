@@ -1,20 +1,13 @@
 """The recall test's configuration: what it trains, under which names, and what is refused."""
 
 import re
-from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from processes import ROOT
 from pydantic import ValidationError
 from recipes import changed
 
-from normscope.config import load
-from normscope.pilot import read_project
-from normscope.schema import rate_name
-from normscope.studies.recall.grid import Cell, Recall
+from normscope.studies.recall.grid import Recall
 from normscope.studies.study import Settings
 
 GRID = {
@@ -72,12 +65,6 @@ def test_every_job_is_probed_with_those_of_its_task():
     assert grid().tabulation(Settings(level=0.9, baseline=[])).probes == ["copy", "hard_2"]
 
 
-def test_a_job_has_the_task_and_not_its_name():
-    job = grid().trainings()["hard_2-manual_l2-0.00001-1"]
-    assert (job.task.kind, job.task.steps) == ("recall", 9)
-    assert "hard_2" not in job.model_dump_json()
-
-
 def test_corrected_cells_have_the_published_arms_unless_others_are_given():
     published, corrected = grid().published_cells(), grid().corrected_cells()
     assert list(map(str, published)) == ["copy-layernorm-0.0001", "copy-none-0.0005"]
@@ -103,23 +90,3 @@ def test_what_does_not_fit_is_refused_by_its_key(key, value, names):
         grid(**{key: value})
     (error,) = e.value.errors()
     assert re.search(names, f"{'.'.join(map(str, error['loc']))}: {error['msg']}")
-
-
-RATES = st.floats(1e-12, 1e6, exclude_min=True)
-
-
-@given(rate=RATES, other=RATES)
-def test_a_name_is_plain_decimal_exact_and_of_one_rate(rate, other):
-    name = str(Cell("copy", "layernorm_gain", rate))
-    assert re.fullmatch(r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+", name)  # Snakefile, wildcard name
-    assert Decimal(name.rpartition("-")[2]) == Decimal(repr(rate))
-    assert (rate_name(rate) == rate_name(other)) == (rate == other)
-
-
-def test_the_default_run_trains_the_four_arms_of_the_notebook():
-    study = load(read_project(ROOT)).studies["recall"]
-    assert isinstance(study, Recall)
-    assert {str(cell) for cell in study.published_cells()} == {
-        *(f"copy-{arm}-0.0001" for arm in ("layernorm", "batchnorm", "manual_l2")),
-        "copy-none-0.0005",
-    }

@@ -13,7 +13,7 @@ from trainings import FP32, averages, problem_of, state, to_end, trained
 
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
-from normscope.studies.recall.recipe import RecallStack, Task
+from normscope.studies.recall.recipe import Task
 from normscope.studies.recall.tasks import draw
 from normscope.train.trainer import Trainer
 
@@ -144,25 +144,15 @@ def test_logits_loss_and_gradients_are_those_of_the_whole_block(arm, kind, dtype
 
 
 @ALL
-@TASKS
-@DTYPES
 @pytest.mark.parametrize("training", [True, False])
-def test_everywhere_is_the_whole_block(arm, kind, dtype, tolerance, training):
-    model = model_of(arm, kind, dtype)
+def test_everywhere_is_the_whole_block(arm, training):
+    kind = "copy"
+    model = model_of(arm, kind)
     model(batch(kind, seed=3)[0])  # running statistics that are neither 0 nor 1
     model.train(training)
     tokens, _ = batch(kind)
     ours, whole = model.everywhere(tokens), whole_block(model, tokens)
-    assert_close({"out": ours}, {"out": whole}, tolerance)
-
-
-@pytest.mark.parametrize("arm", ["layernorm", "none"])
-@TASKS
-def test_a_query_without_context_attends_to_itself(arm, kind):
-    model = model_of(arm, kind)
-    query = batch(kind)[0][:, -1:]
-    expected = whole_block(model, query)[:, 0]
-    torch.testing.assert_close(model.at_query(query), expected, rtol=0, atol=1e-12)
+    assert_close({"out": ours}, {"out": whole}, 1e-12)
 
 
 @ALL
@@ -182,8 +172,7 @@ def test_a_seed_starts_every_arm_as_torch_starts_its_modules(arm, kind):
     assert all(torch.equal(ours[name], w) for name, w in fresh.state_dict().items())
 
 
-@pytest.mark.parametrize("arm", ["layernorm", "batchnorm", "centered_scalenorm_affine", "none"])
-@TASKS
+@pytest.mark.parametrize(("arm", "kind"), [("layernorm", "recall"), ("batchnorm", "copy")])
 def test_training_is_torchs_plain_loop_to_the_bit(arm, kind):
     stack = recall_run(arm, kind)
     task, (seed,) = stack.task, stack.seeds
@@ -219,17 +208,3 @@ def test_the_loss_at_the_end_is_of_one_more_batch_in_evaluation_mode():
     assert learner.val_loss is not None
     assert (learner.val_loss.mean, learner.val_loss.window_sd) == (loss, None)
     assert learner.curve[-1]["val_loss"] == loss
-
-
-def test_unit_l2_at_step_1500():
-    """The notebook's protocol at its size, against a number of another implementation.
-
-    Another seed and other batches move the loss in the third digit.
-    """
-    task = Task(kind="copy", steps=1500)
-    stack = RecallStack(task=task, norm=ARMS["manual_l2"].norm, learning_rate=1e-4, seeds=[1337])
-    model = trained(stack).learners[0].model.eval()
-    tokens, answers = draw(task, 2048, torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        measured = F.cross_entropy(model(tokens), answers).item()
-    assert measured == pytest.approx(5.02, abs=0.03)

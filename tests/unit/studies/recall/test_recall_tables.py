@@ -9,18 +9,15 @@ import pytest
 from recall_recipes import by
 from scipy import stats
 
-from normscope.nn.arms import ARMS, Arm
-from normscope.nn.recipe import Norm
+from normscope.nn.arms import ARMS
 from normscope.studies.recall.tables import MEASURES, TABLES
 from normscope.studies.recall.tabulate import (
     RESPONSES,
     best_rates,
     by_cell,
-    crossed,
     factor_effects,
     factor_levels,
     slice_heights,
-    why_no_effects,
 )
 
 FOUR = ("layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain")
@@ -72,20 +69,6 @@ def test_arms_without_token_statistics_or_with_a_learned_radius_have_no_levels()
     assert len(levels.drop(columns="arm").drop_duplicates()) == len(CROSSED) == 16
 
 
-def test_of_arms_with_the_same_factors_only_the_first_in_the_registry_has_levels(monkeypatch):
-    norm = Norm(statistic="token", center=True, gain=True, bias=True, eps=0.5)
-    monkeypatch.setitem(ARMS, "layernorm_soft", Arm("LayerNorm, soft", "none", norm))
-    assert list(factor_levels(["layernorm_soft", *FOUR[::-1]])["arm"]) == list(FOUR)
-    assert list(factor_levels(["layernorm_soft", "none"])["arm"]) == ["layernorm_soft"]
-
-
-def test_factors_that_do_not_vary_are_not_crossed():
-    arms = ("layernorm", "layernorm_gain", "centered_l2_affine", "none")
-    kept, factors = crossed(table([run(arm, 1) for arm in arms]))
-    assert factors == {"radius": ["sqrt(d)", "1"], "bias": ["no", "yes"]}
-    assert set(kept["arm"]) == set(arms) - {"none"}
-
-
 def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_they_add():
     """Centering halves the loss, radius 1 with a gain multiplies it by 9; a bias adds accuracy."""
     rows = []
@@ -122,32 +105,6 @@ def test_a_seed_is_left_out_of_the_responses_that_it_lacks():
     name = RESPONSES["edge"]
     assert set(effects.loc[effects["response"] == name, "n"]) == {1}
     assert set(effects.loc[effects["response"] != name, "n"]) == {2}
-
-
-@pytest.mark.parametrize(
-    ("arms", "lost", "reason"),
-    [
-        (["layernorm", "none", "dyt"], [], "the arms differ in no factor of a norm"),
-        (
-            [*FOUR[:3], "none"],
-            [],
-            "no arm has these levels of gain, bias: no, no. Add it to recall.runs",
-        ),
-        (
-            [*FOUR, "none"],
-            ["layernorm_bias", "none"],
-            "a complete crossing in no seed, as runs diverged: layernorm_bias",
-        ),
-        ([*FOUR, "none"], ["none"], "no seed has a run of every arm"),
-    ],
-)
-def test_why_there_are_no_effects(arms, lost, reason):
-    rows = [{"arm": arm, "diverged": int(arm in lost)} for arm in arms]
-    assert why_no_effects(pd.DataFrame(rows)) == reason
-    if "gain, bias" in reason:
-        effects = factor_effects(table([run(arm, 1) for arm in arms]), 0.95)
-        assert effects.empty
-        assert list(effects.columns) == TABLES["factors"].names
 
 
 def test_the_best_rate_is_chosen_on_the_other_seeds():

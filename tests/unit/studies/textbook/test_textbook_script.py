@@ -14,7 +14,6 @@ from recipes import DATA, recipe
 
 from normscope.nn.recipe import Placement
 from normscope.studies.textbook.grid import TextbookTables
-from normscope.studies.textbook.tables import TABLES
 from normscope.train.trained import transformers
 
 WINDOWS, T = 3, 8
@@ -62,16 +61,3 @@ def test_trained_norms_are_measured_on_windows_spread_over_the_validation_split(
     row = by(pd.read_csv(measured / "textbook" / "affine.csv"), "seed", "layer")[2, NAMES[0]]
     expected = (std / (std.square() + 1e-5).sqrt()).mean().item()
     assert row["std_before"] == pytest.approx(expected, rel=1e-8)
-
-
-def test_models_without_token_norms_have_no_row_and_are_named(measured, data, tmp_path):
-    jobs = [write(tmp_path, "none", [1], "none"), write(tmp_path, "dyt", [2])]
-    log = make(tmp_path, data, *jobs)
-    for name in ("none-1", "dyt-2"):
-        assert f"{name}: no norm has token statistics; affine.csv has no row of it" in log
-    for name in TABLES:
-        again, first = (p / "textbook" / f"{name}.csv" for p in (tmp_path, measured))
-        if name == "affine":
-            assert again.read_text() == ",".join(TABLES[name].names) + "\n"
-        else:  # they do not depend on the models
-            assert again.read_bytes() == first.read_bytes()
