@@ -1,6 +1,5 @@
 """The page in a browser: what a reader sees and does, by mouse and by keyboard."""
 
-
 import page_recipes
 import pytest
 
