@@ -56,7 +56,7 @@ def test_a_name_that_is_accepted_comes_back_from_a_table(name: str):
 @pytest.mark.parametrize("name", ["my-task", "1", "nan", "a" * 61, ""])
 def test_a_name_that_files_and_tables_cannot_carry_is_refused(name: str):
     raw = copy.deepcopy(RAW)
-    raw["protocols"][name] = raw["protocols"]["small"]
+    raw["main"]["protocols"][name] = raw["main"]["protocols"]["small"]
     with pytest.raises(ConfigError) as error:
         load(raw)
     assert f"protocols.{name}" in str(error.value)
