@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from normscope.verdicts.judgement import judge
 from scipy import stats
 from simulated import (
     FAR,
@@ -51,7 +52,6 @@ from simulated import (
 )
 
 from normscope.statistics.levels import ALPHA
-from normscope.verdicts.judgement import judge
 
 LIMIT = 0.055  # the largest error rate that a design of the ledger may have
 COLUMNS = ("design", "truth", "error", "n", "ledgers", "rate", "accuracy", "used")

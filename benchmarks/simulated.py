@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-
 from normscope.studies.depth.claims import compare_sensitivities
 from normscope.verdicts.case import Case, decide
 from normscope.verdicts.claim import Claim, Evidence, Finding
 from normscope.verdicts.contrast import find
 from normscope.verdicts.entry import Document, Entry, completed
+
 from normscope.verdicts.vocabulary import Vocabulary
 
 RAW = {"study": "made", "where": "here", "statement": "Norms help.", "figure": "loss"}

@@ -31,7 +31,7 @@ from normscope.studies.recall.train import Asked
 from normscope.train import runtime
 from normscope.train.problem import NextCharacter, Problem
 from normscope.train.recipe import Stack, Training
-from normscope.train.stacking import in_step
+from normscope.train.stacking import models_per_stack
 from normscope.train.trainer import Trainer
 
 CONFIG = load(read_project(Path(__file__).parents[1]))
@@ -107,7 +107,7 @@ def main() -> None:
         for times in zip(*rounds, strict=True):
             ratio = median(first[0] / each for first, each in zip(rounds, times, strict=True))
             cells.append(f"{median(times):.2f} ({ratio:.2f})" if cells else f"{median(times):.2f}")
-        default = "in step" if in_step(2, args.device, tokens, width) > 1 else "alone"
+        default = "in step" if models_per_stack(2, args.device, tokens, width) > 1 else "alone"
         print(f"| {name} | {tokens * width:,} | {' | '.join(cells)} | {default} |", flush=True)
 
 

@@ -21,7 +21,7 @@ class Flags(Strict):
     out: Path = Field(description="directory for the four files")
 
 
-def say(line: str) -> None:
+def log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -32,8 +32,8 @@ def main() -> None:
         data = dataset.read_foreign(Path(flags.recipe.directory))
     else:
         assert flags.recipe.sha256 is not None
-        raw, source = corpus.fetch(given, flags.recipe.sha256, say)
-        say(f"corpus: {source}")
+        raw, source = corpus.fetch(given, flags.recipe.sha256, log)
+        log(f"corpus: {source}")
         data = dataset.encode(corpus.decode(raw))
     corpus.check_length(len(data.train), len(data.val), given.context)
     files = dataset.files(data)

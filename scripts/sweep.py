@@ -9,7 +9,7 @@ from normscope.command import parse
 from normscope.errors import run_script
 from normscope.studies.card.recipe import Sweep
 from normscope.studies.card.sweep import sweep
-from normscope.train.outputs import TrainingFlags, say, write_timing
+from normscope.train.outputs import TrainingFlags, log, write_timing
 from normscope.train.runtime import start
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     sweep(flags, flags.recipe, flags.data, runtime, [Path(__file__)])
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began)
-    say(f"outputs in {flags.out}")
+    log(f"outputs in {flags.out}")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ from normscope.command import parse
 from normscope.errors import run_script
 from normscope.studies.stage import recipe_type, source, stage
 from normscope.train.files import write_models
-from normscope.train.outputs import TrainingFlags, say
+from normscope.train.outputs import TrainingFlags, log
 from normscope.train.plan import next_character
 from normscope.train.runtime import start
 from normscope.train.session import train
-from normscope.train.stacking import in_step
+from normscope.train.stacking import models_per_stack
 
 
 class Flags(TrainingFlags):
@@ -37,14 +37,16 @@ def main() -> None:
         flags.recipe,
         plan.problem,
         runtime,
-        in_step=in_step(n, flags.recipe.device, plan.tokens, plan.width) if plan.stacks else 1,
+        models_per_stack=models_per_stack(n, flags.recipe.device, plan.tokens, plan.width)
+        if plan.stacks
+        else 1,
         code=[Path(__file__), source(prepare)],
         data=plan.data,
         write=lambda learners: write_models(
             flags.out, learners, plan.config | runtime.recorded, moments=plan.keeps_moments
         ),
     )
-    say(f"outputs in {flags.out}")
+    log(f"outputs in {flags.out}")
 
 
 if __name__ == "__main__":

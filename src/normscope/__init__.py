@@ -9,7 +9,7 @@ from typing import Any
 
 __version__ = "0.3.0"
 
-_ROOMS = {
+_MODULE_OF = {
     "Explained": "normscope.errors",
     "arms": "normscope.api.factors",
     "card": "normscope.api.cards",
@@ -24,13 +24,13 @@ _ROOMS = {
     "tables": "normscope.api.stored",
     "watch": "normscope.api.watching",
 }
-__all__ = list(_ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = list(_MODULE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOMS:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_ROOMS[name]), name)
+    return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -22,15 +22,15 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class _Later:
+class _AddedField:
     """Marks a field that a recipe received after models of it had been trained."""
 
 
-LATER = _Later()
+ADDED = _AddedField()
 
 
-class Extended(Strict):
-    """A recipe to which fields are added: ``field: Annotated[type, LATER] = default``.
+class GrowingModel(Strict):
+    """A recipe to which fields are added: ``field: Annotated[type, ADDED] = default``.
 
     Such a field is left out of the serialized recipe while it has its default. The parameters of
     older jobs then stay the same to the byte, and so do the digests that follow from them.
@@ -41,7 +41,7 @@ class Extended(Strict):
         later = {
             name
             for name, field in type(self).model_fields.items()
-            if LATER in field.metadata and getattr(self, name) == field.default
+            if ADDED in field.metadata and getattr(self, name) == field.default
         }
         return {name: value for name, value in serialize(self).items() if name not in later}
 
@@ -63,7 +63,7 @@ def distinct(values: list) -> list:
 
 
 Distinct = AfterValidator(distinct)
-Some = Field(min_length=1)
+NonEmpty = Field(min_length=1)
 
 FLOATS = ".9g"  # how tables write numbers, by which cells are found in them
 

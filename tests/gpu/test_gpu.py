@@ -161,7 +161,7 @@ def test_a_stack_that_its_memory_cannot_hold_is_halved(tmp_path, narrow, capsys)
     torch.cuda.reset_peak_memory_stats()
     to_end(Trainer(problem_of(stack, text), [1], runtime))
     peak = torch.cuda.max_memory_reserved()
-    job = Job(tmp_path, stack, in_step=4)
+    job = Job(tmp_path, stack, models_per_stack=4)
     job.runtime, job.text = runtime, text
     narrow(int(2.5 * peak))
     job.train()

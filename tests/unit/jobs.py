@@ -55,9 +55,9 @@ class Counted:
 class Job:
     """A training script with its flags, in a directory."""
 
-    def __init__(self, at: Path, stack: Stack | RecallStack, *, in_step: int = 3) -> None:
+    def __init__(self, at: Path, stack: Stack | RecallStack, *, models_per_stack: int = 3) -> None:
         at.mkdir(exist_ok=True)
-        self.stack, self.in_step, self.out = stack, in_step, at / "out"
+        self.stack, self.models_per_stack, self.out = stack, models_per_stack, at / "out"
         self.script, self.data, self.timing = at / "s.py", at / "train.bin", at / "timing.tsv"
         self.script.write_text("import normscope.io.provenance\n")
         self.data.write_bytes(b"data")
@@ -77,7 +77,7 @@ class Job:
                 self.stack,
                 problem,
                 self.runtime,
-                in_step=self.in_step,
+                models_per_stack=self.models_per_stack,
                 code=[self.script],
                 data=[self.data],
                 write=lambda learners: write_models(self.out, learners, self.config, moments=True),

@@ -7,7 +7,7 @@ import time
 from normscope.io import experiments
 from normscope.io.files import altered
 from normscope.io.pins import not_as_pinned
-from normscope.io.store import KEY, find_damaged, keys, lend
+from normscope.io.store import KEY, find_damaged, keys, link_into
 from normscope.io.store import relink, reset_modes
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes
@@ -65,11 +65,11 @@ def synchronize_stores(store):
         return
     recorded = Path("store")
     recorded.mkdir(exist_ok=True)
-    lend(recorded, Path(store), keys(recorded))
+    link_into(recorded, Path(store), keys(recorded))
     links = (
         p.readlink() for p in Path("results").glob(f"{KEPT_IN}*") if p.is_symlink()
     )
-    lend(Path(store), recorded, {link.name[:KEY] for link in links})
+    link_into(Path(store), recorded, {link.name[:KEY] for link in links})
 
 
 def check_start():

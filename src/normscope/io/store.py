@@ -31,7 +31,7 @@ def keys(store: Path) -> set[str]:
     return {name[:KEY] for name in names if _is_key(name)}
 
 
-def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
+def link_into(store: Path, other: Path, lent: Iterable[str]) -> None:
     """Link entries into another store, or copy them if it is on another disk.
 
     Entries that the other store has are not replaced, because entries never change.

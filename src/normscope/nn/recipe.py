@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.schema import (
-    LATER,
-    Extended,
+    ADDED,
     Fraction,
+    GrowingModel,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
@@ -58,7 +58,7 @@ NormBackward = Literal["exact", "center_scale", "projected", "straight_through",
 SurrogatesIn = Literal["all", "blocks", "final"]
 
 
-class Custom(Extended):
+class Custom(GrowingModel):
     """A norm that is not a combination of factors: a class, and what an examination found of it.
 
     Its instances map ``(..., d)`` to ``(..., d)``.
@@ -84,7 +84,7 @@ class Custom(Extended):
     is_token_wise: bool = True
     is_random: bool = False
     stacks: bool = False
-    is_exact: Annotated[bool, LATER] = True
+    is_exact: Annotated[bool, ADDED] = True
 
 
 def by_key(values: dict[NormPlace, float]) -> dict[NormPlace, float]:
@@ -92,7 +92,7 @@ def by_key(values: dict[NormPlace, float]) -> dict[NormPlace, float]:
     return dict(sorted(values.items()))
 
 
-class Norm(Extended):
+class Norm(GrowingModel):
     """The factors of a norm: ``gain * radius * project(center(x)) + bias``.
 
     ``statistic`` is taken per token, per channel over the batch, or not at all; without one, an
@@ -120,9 +120,9 @@ class Norm(Extended):
     )
     eps: PositiveFloat = 1e-5
     log_rate: PositiveFloat | None = None
-    custom: Annotated[Custom | None, LATER] = None
+    custom: Annotated[Custom | None, ADDED] = None
     # in one order, so that equal recipes are the same bytes
-    alpha_at: Annotated[dict[NormPlace, PositiveFloat], AfterValidator(by_key), LATER] = Field(
+    alpha_at: Annotated[dict[NormPlace, PositiveFloat], AfterValidator(by_key), ADDED] = Field(
         default={}, description="alpha of the norms at some places; at the others it is alpha"
     )
 
@@ -183,7 +183,7 @@ class Norm(Extended):
         return self.statistic == "token" and self.radius == "sqrt(d)"
 
 
-class Model(Extended):
+class Model(GrowingModel):
     """The one Transformer; the defaults are nanoGPT's architecture."""
 
     n_layer: PositiveInt = Field(description="blocks")
@@ -221,14 +221,14 @@ class Model(Extended):
         description="weight in the training loss of the mean of sigma^2, with sigma the standard "
         "deviation of a token before the final norm",
     )
-    qk_norm: Annotated[QKNorm, LATER] = Field(
+    qk_norm: Annotated[QKNorm, ADDED] = Field(
         default="none",
         description="norms of queries and keys, over the channels of each head or over all",
     )
-    embedding_norm: Annotated[bool, LATER] = Field(
+    embedding_norm: Annotated[bool, ADDED] = Field(
         default=False, description="a norm of the embedding"
     )
-    final_norm: Annotated[bool, LATER] = Field(
+    final_norm: Annotated[bool, ADDED] = Field(
         default=True, description="the norm before the head, in placements that have one"
     )
 

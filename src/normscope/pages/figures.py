@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from normscope.errors import Explained, explain, suggest
 from normscope.io.names import Key
 from normscope.io.yamlfile import read_yaml
-from normscope.schema import Distinct, Some, Strict
+from normscope.schema import Distinct, NonEmpty, Strict
 
 FILE = "figures.yaml"
 Text = Annotated[str, Field(min_length=1)]
@@ -36,7 +36,7 @@ class Figure(Strict):
     title: Text
     category: Text = Field(description="where Snakemake's report lists it")
     caption: Text = Field(description="what is shown, reStructuredText; the drawing adds n")
-    tables: Annotated[list[Text], Some, Distinct] = Field(
+    tables: Annotated[list[Text], NonEmpty, Distinct] = Field(
         description="the study's tables; those of another study as study.table"
     )
     needs: Text | None = Field(

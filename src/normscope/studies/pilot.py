@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from normscope.io.files import write_text
-from normscope.schema import Distinct, Rate, Seed, Some, Strict
+from normscope.schema import Distinct, NonEmpty, Rate, Seed, Strict
 
 LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of rates to try
 KNOWN = [float(f"{m}e{e}") for e in range(-6, 1) for m in range(1, 10)]  # rates that may be on file
@@ -52,10 +52,10 @@ class Tuned(Strict):
 class Pilot(Strict):
     """How the learning rates of blocks with ``learning_rates: pilot`` are chosen."""
 
-    seeds: Annotated[list[Seed], Some, Distinct] = Field(
+    seeds: Annotated[list[Seed], NonEmpty, Distinct] = Field(
         default=[1, 2], description="seeds of the pilot models, on which no test may rest"
     )
-    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct] = Field(
         default=[0.001, 0.003, 0.01],
         description="tried first. While the best rate is the smallest or the largest that was "
         "tried, the next one of 0.0001, 0.0003, 0.001, ... is tried as well",

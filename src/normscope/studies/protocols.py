@@ -9,7 +9,7 @@ from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
-from normscope.schema import LATER, Distinct, Extended, Rate, Some, Strict
+from normscope.schema import ADDED, Distinct, GrowingModel, NonEmpty, Rate, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.study import Grid, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
@@ -26,19 +26,19 @@ class Protocol(Strict):
     text: TextName = DATASET
 
 
-class ProtocolGrid(Grid, Extended):
+class ProtocolGrid(Grid, GrowingModel):
     """One block of runs: the Cartesian product of its lists."""
 
     CELL: ClassVar = Cell
 
     protocol: ProtocolName
-    arms: Annotated[list[ArmName], Some, Distinct]
-    placements: Annotated[list[Placement], Some, Distinct]
-    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(
+    arms: Annotated[list[ArmName], NonEmpty, Distinct]
+    placements: Annotated[list[Placement], NonEmpty, Distinct]
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct] = Field(
         description="a list, or pilot for the rate that the pilot seeds chose. Of several rates, "
         "an arm is reported at the best one, chosen on its other seeds"
     )
-    one_arm: Annotated[bool, LATER] = Field(
+    one_arm: Annotated[bool, ADDED] = Field(
         default=False,
         description="whether only that of the arms is trained whose pilot models have the lowest "
         "loss, such as one of several values of alpha; with learning_rates: pilot",
@@ -58,7 +58,7 @@ class ProtocolStudy(TransformerStudy):
     A factor of a cell that is a key of a model replaces that of the protocol's model.
     """
 
-    protocols: Annotated[Mapping[ProtocolName, Protocol], Some]
+    protocols: Annotated[Mapping[ProtocolName, Protocol], NonEmpty]
 
     @model_validator(mode="after")
     def protocols_are_known(self) -> Self:

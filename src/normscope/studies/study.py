@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from normscope.columns import Table
 from normscope.io.texts import DATASET
 from normscope.nn.arms import check_placement
-from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Seed, Strict
 from normscope.studies.pilot import Pilot, Tuned
 from normscope.train.recipe import Device, Seeds, Stack, flops
 from normscope.train.stacking import stack_mb
@@ -208,7 +208,7 @@ class Grid(Strict):
 
     CELL: ClassVar[type]  # a named tuple; each of its fields is a key of the block, or its plural
 
-    seeds: Annotated[list[Seed], Some, Distinct]
+    seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
     @classmethod
     def keys(cls) -> dict[str, str]:

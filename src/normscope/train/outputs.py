@@ -43,7 +43,7 @@ def check_store(store: Path | None) -> None:
         )
 
 
-def say(line: str) -> None:
+def log(line: str) -> None:
     """Print a line to the log."""
     print(line, file=sys.stderr, flush=True)
 
@@ -70,7 +70,7 @@ class Progress:
         if now - self.printed > LOG_EVERY_S or done == self.total:
             self.printed = now
             left = (now - self.began) / self.taken * (self.total - done)
-            say(f"step {done}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
+            log(f"step {done}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
 
 
 def write_timing(path: Path, seconds: float, steps: Sequence[float] = ()) -> None:

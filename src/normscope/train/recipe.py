@@ -6,15 +6,15 @@ from pydantic import Field, model_validator
 
 from normscope.nn.recipe import WITH_FINAL_NORM, Model, Norm, Placement, norm_places
 from normscope.schema import (
-    LATER,
+    ADDED,
     Distinct,
-    Extended,
     Fraction,
+    GrowingModel,
+    NonEmpty,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     Seed,
-    Some,
     Strict,
 )
 
@@ -22,7 +22,7 @@ Device = Literal["cpu", "cuda"]
 Optimizer = Literal["adamw", "muon", "sgd"]
 
 
-class Training(Extended):
+class Training(GrowingModel):
     """nanoGPT's schedule: linear warm-up, then a cosine from learning_rate to min_lr."""
 
     steps: PositiveInt = Field(description="optimizer steps")
@@ -53,13 +53,13 @@ class Training(Extended):
         description="of the branches and logits in training (bf16 is autocast); the residual "
         "stream, norms, losses, optimizer and every evaluation are fp32"
     )
-    optimizer: Annotated[Optimizer, LATER] = Field(
+    optimizer: Annotated[Optimizer, ADDED] = Field(
         default="adamw",
         description="muon trains the matrices of the blocks, and AdamW all else at a tenth of the "
         "learning rate; sgd has momentum and decoupled weight decay",
     )
-    momentum: Annotated[Fraction, LATER] = Field(default=0.95, description="of muon and sgd")
-    train_tokens: Annotated[PositiveInt | None, LATER] = Field(
+    momentum: Annotated[Fraction, ADDED] = Field(default=0.95, description="of muon and sgd")
+    train_tokens: Annotated[PositiveInt | None, ADDED] = Field(
         default=None, description="of the train split, from its begin; without it the whole split"
     )
 
@@ -89,7 +89,7 @@ class OnDevice(Strict):
 class Seeds(OnDevice):
     """The models that one job trains; they differ only in their seeds."""
 
-    seeds: Annotated[list[Seed], Some, Distinct]
+    seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
 
 class Stack(Seeds):

@@ -8,7 +8,7 @@ import torch
 
 from normscope.io import provenance
 from normscope.train.checkpoint import Checkpoints, locked
-from normscope.train.outputs import Progress, TrainingFlags, check_store, say, write_timing
+from normscope.train.outputs import Progress, TrainingFlags, check_store, log, write_timing
 from normscope.train.problem import Problem
 from normscope.train.recipe import Seeds
 from normscope.train.runtime import Runtime
@@ -21,7 +21,7 @@ def train(
     problem: Problem,
     runtime: Runtime,
     *,
-    in_step: int,
+    models_per_stack: int,
     code: Sequence[Path],
     data: Sequence[Path] = (),
     write: Callable[[list[Learner]], None],
@@ -37,21 +37,24 @@ def train(
         recipe: everything that determines the weights, except code and data.
         problem: what the models learn.
         runtime: device, threads and precision.
-        in_step: how many models are trained together.
+        models_per_stack: how many models are trained together.
         code: files whose code determines the weights, together with all modules that they import.
         data: files that are trained on.
         write: called with the trained models, in the order of the recipe's seeds.
     """
     began = time.monotonic()
     check_store(flags.store)
-    say(runtime.described)
+    log(runtime.described)
     statements = provenance.code_digest(provenance.closure(*code))
     tokens = provenance.digest(data)
     shared = recipe.model_dump_json(exclude={"seeds"})
     conditions = f"{shared} {runtime} {torch.__version__} {statements} {tokens}"
     progress = Progress(problem.training.steps * len(recipe.seeds))
     learners: dict[int, Learner] = {}
-    waiting = [recipe.seeds[i : i + in_step] for i in range(0, len(recipe.seeds), in_step)]
+    waiting = [
+        recipe.seeds[i : i + models_per_stack]
+        for i in range(0, len(recipe.seeds), models_per_stack)
+    ]
     with locked(flags.checkpoints):
         while waiting:
             seeds = waiting.pop(0)
@@ -64,11 +67,11 @@ def train(
                 if not half:
                     raise
                 parts = f"{half}, then {n - half}"
-                say(f"{n} models together exceed the memory of {runtime.device}: {parts}")
+                log(f"{n} models together exceed the memory of {runtime.device}: {parts}")
                 waiting[:0] = [seeds[:half], seeds[half:]]
                 continue
             for learner in trained:
-                say(_outcome(learner))
+                log(_outcome(learner))
                 learners[learner.seed] = learner
             progress.finished += len(seeds) * problem.training.steps
             checkpoints.keep(1)
@@ -93,16 +96,16 @@ def _trained(
     trainer = Trainer(problem, seeds, runtime)
     step, state, notes = checkpoints.load()
     for note in notes:
-        say(note)
+        log(note)
     if state:
         trainer.restore(step, state)
-        say(f"continuing from step {step}")
+        log(f"continuing from step {step}")
     while not trainer.done:
         loss = trainer.advance()
         progress.show(len(seeds), trainer.step, loss)
         if trainer.done or trainer.step % checkpoints.every == 0:
             checkpoints.save(trainer.step, trainer.state())
-    trainer.hand_over()
+    trainer.write_back()
     return trainer.learners
 
 

@@ -7,7 +7,7 @@ from normscope.train.recipe import Device, Stack
 SMALL = 2**19
 
 
-def in_step(models: int, device: Device, tokens: int, width: int) -> int:
+def models_per_stack(models: int, device: Device, tokens: int, width: int) -> int:
     """Return how many models are trained together: all of a job, or one.
 
     A step of small models is mostly the overhead of its kernels, which a stack shares. On a GPU
@@ -29,5 +29,5 @@ def stack_mb(stack: Stack, device: Device) -> int:
     tokens = stack.training.batch_size * model.block_size
     numbers = 8 * 12 * n * model.n_embd
     if device == "cpu":
-        numbers += 40 * in_step(n, device, tokens, model.n_embd) * tokens
+        numbers += 40 * models_per_stack(n, device, tokens, model.n_embd) * tokens
     return 1000 + 4 * model.n_layer * model.n_embd * numbers // 10**6

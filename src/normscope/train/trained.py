@@ -31,7 +31,7 @@ def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
     return stack, models
 
 
-def sound(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
+def load_verified(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
     """The same without the models that diverged, of which nothing can be measured.
 
     Raises:

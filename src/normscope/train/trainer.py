@@ -55,7 +55,7 @@ class Learner:
         self.pending: list[tuple[float, float]] = []  # (loss, gradient norm) since the last row
         self.diverged_at: int | None = None
         self.val_loss: SplitLoss | None = None
-        self.second_moments: dict[str, Tensor] = {}  # set by Trainer.hand_over
+        self.second_moments: dict[str, Tensor] = {}  # set by Trainer.write_back
 
     def state(self) -> dict[str, Any]:
         return {
@@ -75,7 +75,7 @@ class Learner:
         self.val_loss = SplitLoss(**state["val_loss"]) if state["val_loss"] else None
 
 
-def share(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def stacked_parameters(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Stack parameters and buffers to ``(E, ...)``; those of the models become views of them."""
     parameters, buffers = stack_module_state(list(models))
     for i, model in enumerate(models):
@@ -130,7 +130,9 @@ class Trainer:
             torch.manual_seed(seed)
             model = problem.build().to(runtime.device)
             self.learners.append(Learner(model, seed, runtime.device))
-        self.parameters, self.buffers = share([learner.model for learner in self.learners])
+        self.parameters, self.buffers = stacked_parameters(
+            [learner.model for learner in self.learners]
+        )
         self.optimizer = optimizer(self.training, self.parameters)
         self.step = 0
 
@@ -149,7 +151,7 @@ class Trainer:
             "learners": [learner.state() for learner in self.learners],
         }
 
-    def hand_over(self) -> None:
+    def write_back(self) -> None:
         """Give each learner its part of Adam's second moments, on the CPU; other optimizers
         have none.
         """

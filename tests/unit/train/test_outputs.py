@@ -14,7 +14,7 @@ from normscope.measure.windows import SplitLoss
 from normscope.train.files import METRICS, write_models
 from normscope.train.outputs import Progress
 from normscope.train.runtime import CPU
-from normscope.train.trainer import Learner, Row, share
+from normscope.train.trainer import Learner, Row, stacked_parameters
 from normscope.train.weights import tensors_by_seed
 
 FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
@@ -36,7 +36,7 @@ def learners() -> list[Learner]:
         torch.manual_seed(seed)
         models.append(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)))
         models[-1](torch.randn(4, 3))
-    share(models)
+    stacked_parameters(models)
     made = [Learner(model, seed, CPU) for model, seed in zip(models, CURVES, strict=True)]
     for learner in made:
         learner.curve = CURVES[learner.seed]

@@ -26,11 +26,11 @@ from normscope.train.trainer import Trainer
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_job_writes_the_same_bytes(tmp_path, kind):
     """Interrupted in the first stack and in the second."""
-    whole = Job(tmp_path / "whole", KINDS[kind], in_step=2)
+    whole = Job(tmp_path / "whole", KINDS[kind], models_per_stack=2)
     total = whole.train()
     diverged = pd.read_csv(whole.out / "metrics.csv")["diverged_at"].notna().sum()
     assert diverged == (kind == "batchnorm, one diverges")
-    parts = Job(tmp_path / "parts", KINDS[kind], in_step=2)
+    parts = Job(tmp_path / "parts", KINDS[kind], models_per_stack=2)
     for left in (total // 4, total // 2):
         assert parts.train(left) == left
         assert not parts.out.exists()
@@ -42,10 +42,10 @@ def test_an_interrupted_job_writes_the_same_bytes(tmp_path, kind):
 def test_it_continues_from_its_last_checkpoint(tmp_path, capsys):
     """Two models of 5 steps, then one, with a checkpoint after the fourth and the last."""
     stack = recipe("batchnorm", dropout=0.3, steps=5, seeds=SEEDS)
-    whole = Job(tmp_path / "whole", stack, in_step=2)
+    whole = Job(tmp_path / "whole", stack, models_per_stack=2)
     assert whole.train() == 2 * 5 + 5
     for left in (3, 8, 10, 14):
-        job = Job(tmp_path / str(left), stack, in_step=2)
+        job = Job(tmp_path / str(left), stack, models_per_stack=2)
         job.train(left)
         capsys.readouterr()
         first, second = min(left // 2, 5), max(left - 2 * 5, 0)  # steps that were taken
@@ -60,7 +60,7 @@ def test_it_continues_from_its_last_checkpoint(tmp_path, capsys):
 @pytest.mark.parametrize(("bound", "end"), [(20.0, 11), (0.01, 0)])
 def test_a_finished_job_started_again_trains_nothing(tmp_path, bound, end):
     """The workflow may have lost the outputs before it has stored them; or all models diverged."""
-    job = Job(tmp_path, recipe(seeds=SEEDS, loss_bound=bound), in_step=2)
+    job = Job(tmp_path, recipe(seeds=SEEDS, loss_bound=bound), models_per_stack=2)
     job.train()
     sums = job.sums()
     assert job.kept() == [f"{stack}/step-{end:08d}.ckpt" for stack in ("1x2", "3x1")]
@@ -73,8 +73,10 @@ def test_a_finished_job_started_again_trains_nothing(tmp_path, bound, end):
 def test_models_are_written_in_the_order_of_the_seeds_for_stacks_of_any_size(tmp_path):
     seeds = [10, 2, 7]
     weights = []
-    for in_step in (1, 2):
-        job = Job(tmp_path / str(in_step), recipe(seeds=seeds), in_step=in_step)
+    for models_per_stack in (1, 2):
+        job = Job(
+            tmp_path / str(models_per_stack), recipe(seeds=seeds), models_per_stack=models_per_stack
+        )
         job.train()
         assert pd.read_csv(job.out / "metrics.csv")["seed"].tolist() == seeds
         assert pd.read_csv(job.out / "curves.csv")["seed"].unique().tolist() == seeds
@@ -105,7 +107,7 @@ def test_stacks_that_exceed_the_memory_are_halved(tmp_path, monkeypatch, capsys)
     """5 models with memory for 2: 2 and 3, which become 1 and 2."""
     monkeypatch.setattr(session, "Trainer", Small)
     stack = recipe(seeds=[1, 2, 3, 4, 5])
-    job = Job(tmp_path, stack, in_step=5)
+    job = Job(tmp_path, stack, models_per_stack=5)
     job.train()
     log = capsys.readouterr().err
     for n, parts in ((5, "2, then 3"), (3, "1, then 2")):
@@ -129,9 +131,9 @@ def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, monkey
 
     monkeypatch.setattr(session, "Checkpoints", record)
 
-    def one(changed: Any = stack, in_step: int = 3, **changes: Any) -> str:
+    def one(changed: Any = stack, models_per_stack: int = 3, **changes: Any) -> str:
         """The fingerprint of the first stack of a job."""
-        job = Job(tmp_path / str(next(places)), changed, in_step=in_step)
+        job = Job(tmp_path / str(next(places)), changed, models_per_stack=models_per_stack)
         for name, value in changes.items():
             if name in ("script", "data"):
                 getattr(job, name).write_text(value)
@@ -144,7 +146,7 @@ def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, monkey
     different = {
         "seeds": one(recipe(seeds=[1, 2, 4])),
         "order": one(recipe(seeds=[1, 3, 2])),
-        "in step": one(in_step=2),
+        "in step": one(models_per_stack=2),
         "steps": one(recipe(seeds=SEEDS, steps=12)),
         "norm": one(recipe("rmsnorm", seeds=SEEDS)),
         "device of the recipe": one(stack.model_copy(update={"device": "cuda"})),
@@ -176,7 +178,7 @@ def test_a_job_in_use_is_refused_and_its_checkpoints_stay(tmp_path):
 
 def test_timing_is_of_the_steps_of_this_process(tmp_path):
     """11 steps of a stack of two and 11 of one model, 8 of the first from a checkpoint."""
-    job = Job(tmp_path, recipe(seeds=SEEDS), in_step=2)
+    job = Job(tmp_path, recipe(seeds=SEEDS), models_per_stack=2)
     job.train(left=2 * 9)
     assert not job.timing.exists()
     job.train()

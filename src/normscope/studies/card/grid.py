@@ -14,7 +14,7 @@ from normscope.io.files import SUMS
 from normscope.io.yamlfile import read_yaml
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Some, Strict
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
 from normscope.studies.card.recipe import FILES, CardTables, Cell, Costs, NormProbe, Sweep
@@ -45,7 +45,7 @@ class Regime(Strict):
     warmup_steps: Annotated[int, Field(ge=0)] = 30
     batch_size: PositiveInt = 8
     placement: Placement = "pre"
-    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(default=[0.001, 0.003, 0.01])
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct] = Field(default=[0.001, 0.003, 0.01])
     pilots: PositiveInt = 1
     seeds: PositiveInt = 2
     others: list[ArmName] = Field(default=[REFERENCE])
@@ -107,7 +107,7 @@ class Card(Strict):
     PROBED: ClassVar = ("norm", "growth", "layers", "outputs")  # names of probes/{name}/*.csv
     PROBE_READS: ClassVar = Stages().probe_reads
 
-    norm: Annotated[list[ArmName], BeforeValidator(_listed), Some, Distinct] = Field(
+    norm: Annotated[list[ArmName], BeforeValidator(_listed), NonEmpty, Distinct] = Field(
         description="arms, or file.py:Class and package.module:Class, with spaces between them"
     )
     budget: Annotated[str, AfterValidator(_known_budget)] = Field(

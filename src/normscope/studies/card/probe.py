@@ -24,7 +24,7 @@ from normscope.nn.norms import build
 from normscope.nn.recipe import Model
 from normscope.studies.card.recipe import NormProbe
 from normscope.studies.stage import ProbeInputs
-from normscope.train.trained import sound
+from normscope.train.trained import load_verified
 
 WIDTH, CONTEXT = 32, 32  # of the untrained networks
 BATCH = 8  # windows of a backward pass
@@ -37,7 +37,7 @@ def probe(recipe: NormProbe, inputs: ProbeInputs, device: torch.device) -> dict[
     """The tables ``norm``, ``growth``, ``layers`` and ``outputs`` of a norm."""
     del device  # the networks are small
     data = dataset.read(inputs.corpus)
-    stack, models = sound(inputs.models / inputs.name)
+    stack, models = load_verified(inputs.models / inputs.name)
     windows = validation_windows(data.val, stack.model.block_size, recipe.windows)
     layers: list[Row] = []
     for seed in sorted(stack.seeds):

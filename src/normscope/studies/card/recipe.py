@@ -3,7 +3,7 @@
 from typing import Annotated, NamedTuple
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Seed, Strict
 from normscope.train.recipe import OnDevice, Seeds, Stack, Training
 from normscope.train.schedule import at_schedule
 
@@ -30,8 +30,8 @@ class Sweep(Seeds):
     placement: Placement
     model: Model
     training: Training
-    learning_rates: Annotated[list[Rate], Some, Distinct]
-    pilot_seeds: Annotated[list[Seed], Some, Distinct]
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
+    pilot_seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
     def at(self, learning_rate: float, seeds: list[int]) -> Stack:
         """The models with these seeds at a learning rate."""
@@ -60,7 +60,7 @@ class NormProbe(OnDevice):
     windows: PositiveInt
     depths: list[PositiveInt]
     inits: list[Init]
-    seeds: Annotated[list[Seed], Some, Distinct]
+    seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
 
 class Costs(Strict):

@@ -11,12 +11,12 @@ from normscope.schema import rate_name
 from normscope.studies.card.recipe import FILES, PILOT, Sweep
 from normscope.studies.pilot import least
 from normscope.train.files import write_models
-from normscope.train.outputs import TrainingFlags, say
+from normscope.train.outputs import TrainingFlags, log
 from normscope.train.plan import next_character
 from normscope.train.recipe import Stack
 from normscope.train.runtime import Runtime
 from normscope.train.session import train
-from normscope.train.stacking import in_step
+from normscope.train.stacking import models_per_stack
 from normscope.train.trainer import Learner
 
 
@@ -42,7 +42,7 @@ def sweep(
         losses[rate] = fmean(math.inf if loss is None else loss for loss in map(_loss, pilots))
         lines += [f"{rate_name(rate)},{one.seed},{_text(_loss(one))}" for one in pilots]
     best = least(losses)
-    say(f"learning rate {best:g} is the best of {', '.join(f'{rate:g}' for rate in losses)}")
+    log(f"learning rate {best:g} is the best of {', '.join(f'{rate:g}' for rate in losses)}")
     learners, config = _trained(flags, recipe.at(best, recipe.seeds), data, runtime, code)
     write_models(flags.out, learners, config)
     write_text(flags.out / PILOT, "\n".join(lines))
@@ -60,7 +60,9 @@ def _trained(
         stack,
         plan.problem,
         runtime,
-        in_step=in_step(n, stack.device, plan.tokens, plan.width) if plan.stacks else 1,
+        models_per_stack=models_per_stack(n, stack.device, plan.tokens, plan.width)
+        if plan.stacks
+        else 1,
         code=code,
         data=plan.data,
         write=learners.extend,

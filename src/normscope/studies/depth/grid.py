@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Init, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Some, distinct
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, distinct
 from normscope.studies.depth import tables
 from normscope.studies.depth.measures import LAYERS, STATES
 from normscope.studies.depth.recipe import (
@@ -30,11 +30,11 @@ class StartGrid(Grid):
 
     CELL: ClassVar[type] = Shape
 
-    arms: Annotated[list[ArmName], Some, Distinct]
-    placements: Annotated[list[Placement], Some, Distinct]
-    residual: Annotated[list[bool], Some, Distinct]
-    init: Annotated[list[Init], Some, Distinct]
-    depths: Annotated[list[PositiveInt], Some, Distinct]
+    arms: Annotated[list[ArmName], NonEmpty, Distinct]
+    placements: Annotated[list[Placement], NonEmpty, Distinct]
+    residual: Annotated[list[bool], NonEmpty, Distinct]
+    init: Annotated[list[Init], NonEmpty, Distinct]
+    depths: Annotated[list[PositiveInt], NonEmpty, Distinct]
 
 
 class TrainedGrid(StartGrid):
@@ -42,8 +42,8 @@ class TrainedGrid(StartGrid):
 
     CELL: ClassVar[type] = Cell
 
-    learning_rates: Annotated[list[Rate], Some, Distinct]
-    warmup_steps: Annotated[list[WarmUp], Some, Distinct]
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
+    warmup_steps: Annotated[list[WarmUp], NonEmpty, Distinct]
     steps: PositiveInt = Field(description="after the warm-up, whose steps are added to them")
 
 
@@ -71,9 +71,9 @@ class Depth(TransformerStudy):
 
     sizes: Sizes
     training: Training
-    start: Annotated[list[StartGrid], Some, AfterValidator(_distinct_shapes)]
+    start: Annotated[list[StartGrid], NonEmpty, AfterValidator(_distinct_shapes)]
     trained: Annotated[list[TrainedGrid], AfterValidator(_one_length)]
-    kept: Annotated[list[Schedule], Some, Distinct] = Field(
+    kept: Annotated[list[Schedule], NonEmpty, Distinct] = Field(
         description="the schedules of the trained models that are probed; a shape has one of them"
     )
     windows: PositiveInt = Field(description="windows of validation text in the batch of a probe")

@@ -17,8 +17,8 @@ from normscope.nn.model import Transformer
 from normscope.studies.depth.measures import MEASURES, TOKENS
 from normscope.studies.depth.recipe import Place, Probe, Shape, Sizes
 from normscope.studies.stage import ProbeInputs
-from normscope.train.outputs import say
-from normscope.train.trained import sound
+from normscope.train.outputs import log
+from normscope.train.trained import load_verified
 
 COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
 
@@ -34,7 +34,7 @@ def probe(recipe: Place, inputs: ProbeInputs, device: torch.device) -> dict[str,
             key = one.shape._asdict() | {"state": state, "seed": seed}
             measured = probed(model.to(device), tokens, targets, recipe.spectra)
             rows += [key | row for row in measured]
-        say(f"{one.shape}: probed")
+        log(f"{one.shape}: probed")
     return {"blocks": pd.DataFrame(rows, columns=list(COLUMNS))}
 
 
@@ -48,7 +48,7 @@ def models(
         start = Transformer(sizes.model(shape), probe.norm, shape.placement, vocab_size)
         yield "start", seed, start
     for name in probe.trained:
-        for seed, end in sound(trained / name)[1].items():
+        for seed, end in load_verified(trained / name)[1].items():
             yield "trained", seed, end
 
 

@@ -9,11 +9,11 @@ from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, SurrogatesIn
 from normscope.schema import (
     Distinct,
+    NonEmpty,
     NonNegativeFloat,
     PositiveInt,
     Rate,
     Share,
-    Some,
 )
 from normscope.studies.jacobian import tables
 from normscope.studies.jacobian.recipe import (
@@ -34,20 +34,20 @@ class JacobianGrid(Grid):
     CELL: ClassVar = Cell
 
     protocol: ProtocolName
-    arms: Annotated[list[ArmName], Some, Distinct]
-    attention: Annotated[list[Attention], Some, Distinct]
-    feedback: Annotated[list[Feedback], Some, Distinct]
-    norm_backward: Annotated[list[NormBackward], Some, Distinct]
-    surrogates_in: Annotated[list[SurrogatesIn], Some, Distinct] = Field(
+    arms: Annotated[list[ArmName], NonEmpty, Distinct]
+    attention: Annotated[list[Attention], NonEmpty, Distinct]
+    feedback: Annotated[list[Feedback], NonEmpty, Distinct]
+    norm_backward: Annotated[list[NormBackward], NonEmpty, Distinct]
+    surrogates_in: Annotated[list[SurrogatesIn], NonEmpty, Distinct] = Field(
         default=["all"], description="all with norm_backward exact, which replaces none"
     )
-    radial_shares: Annotated[list[Annotated[Share, Field(gt=0)]], Some, Distinct] = Field(
+    radial_shares: Annotated[list[Annotated[Share, Field(gt=0)]], NonEmpty, Distinct] = Field(
         default=[1.0], description="left in by center_scale; the exact pass leaves none in"
     )
-    sigma_penalties: Annotated[list[NonNegativeFloat], Some, Distinct] = Field(
+    sigma_penalties: Annotated[list[NonNegativeFloat], NonEmpty, Distinct] = Field(
         default=[0.0], description="weights of the penalty on sigma before the final norm"
     )
-    learning_rates: Annotated[list[Rate], Some, Distinct]
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
 
     @model_validator(mode="after")
     def has_cells(self) -> Self:
@@ -74,7 +74,7 @@ class Jacobian(ProtocolStudy):
 
     published: ProtocolName = Field(description="the protocol that is the published script's")
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")
-    runs: Annotated[list[JacobianGrid], Some]
+    runs: Annotated[list[JacobianGrid], NonEmpty]
     windows: PositiveInt = Field(description="windows of the batch on which a model is probed")
 
     @model_validator(mode="after")

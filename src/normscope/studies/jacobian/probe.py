@@ -35,7 +35,7 @@ from normscope.nn.recipe import NormBackward
 from normscope.studies.jacobian.recipe import JacobianProbe
 from normscope.studies.jacobian.tables import GRADIENTS, LAYERS
 from normscope.studies.stage import ProbeInputs
-from normscope.train.outputs import say
+from normscope.train.outputs import log
 from normscope.train.trained import transformers
 
 Batch = tuple[Tensor, Tensor]  # tokens and targets, each (windows, T)
@@ -53,7 +53,7 @@ def probe(
     layers, gradients = [], []
     for seed, model in models.items():
         if pd.notna(diverged_at[seed]):
-            say(f"seed {seed}: diverged at step {diverged_at[seed]}; its rows stay empty")
+            log(f"seed {seed}: diverged at step {diverged_at[seed]}; its rows stay empty")
             empty = {"signal": "own", "variant": "corrected", "seed": seed}
             layers += [empty | row for row in names(model)]
         else:

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Placement
-from normscope.schema import Distinct, PositiveInt, Some, Strict
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.literature import tables
 from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
@@ -21,9 +21,9 @@ OF_STARTS = ("networks", "towers")  # and that of untrained networks
 class UntrainedGrid(Untrained):
     """Networks of several depths at the start: every combination of arm, placement and depth."""
 
-    arms: Annotated[list[ArmName], Some, Distinct]
-    placements: Annotated[list[Placement], Some, Distinct]
-    towers: Annotated[list[ArmName], Some, Distinct] = Field(
+    arms: Annotated[list[ArmName], NonEmpty, Distinct]
+    placements: Annotated[list[Placement], NonEmpty, Distinct]
+    towers: Annotated[list[ArmName], NonEmpty, Distinct] = Field(
         description="arms of the towers of attention"
     )
 
@@ -65,7 +65,7 @@ class Literature(ProtocolStudy):
     TABLES: ClassVar = tables.TABLES
     STAGES: ClassVar = Stages(probed=(*OF_MODELS, *OF_STARTS))
 
-    runs: Annotated[list[ProtocolGrid], Some]
+    runs: Annotated[list[ProtocolGrid], NonEmpty]
     baseline: Baseline
     windows: PositiveInt = Field(
         description="windows of validation text in which models are probed"

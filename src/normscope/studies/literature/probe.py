@@ -28,7 +28,7 @@ from normscope.studies.literature.tables import MEASURES, TABLES
 from normscope.studies.stage import ProbeInputs
 from normscope.train.recipe import Stack
 from normscope.train.refine import refined_losses
-from normscope.train.trained import sound
+from normscope.train.trained import load_verified
 
 CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
 SELECTED = 4  # windows whose keys are tested, each by a linear program
@@ -47,7 +47,7 @@ def probe(recipe: Probe, inputs: ProbeInputs, device: torch.device) -> dict[str,
         networks_ = networks(recipe.starts, data)
         towers_ = towers(recipe.starts)
     else:
-        stack, trained = sound(inputs.models / inputs.name)
+        stack, trained = load_verified(inputs.models / inputs.name)
         for seed, model in trained.items():
             rows = block_rows(model.to(device), data, stack, recipe.windows)
             blocks += [{"seed": seed, **row} for row in rows]

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
-from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Seed, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
@@ -16,14 +16,14 @@ STARTS = "starts"  # the probing job of untrained networks
 class Untrained(Strict):
     """Networks of several depths at the start, and towers of attention alone."""
 
-    depths: Annotated[list[PositiveInt], Some, Distinct] = Field(description="blocks")
+    depths: Annotated[list[PositiveInt], NonEmpty, Distinct] = Field(description="blocks")
     init: Init = Field(description="how the weights of the networks start")
     tower: PositiveInt = Field(description="layers of a tower of attention")
     n_head: PositiveInt
     n_embd: PositiveInt
     block_size: PositiveInt
     windows: PositiveInt = Field(description="windows of validation text")
-    seeds: Annotated[list[Seed], Some, Distinct]
+    seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
     def model(self, depth: int, *, causal: bool = True) -> Model:
         """The Transformer of a depth."""

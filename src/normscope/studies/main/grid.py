@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Placement
-from normscope.schema import Distinct, PositiveInt, Some, Strict
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import MainTables, StreamProbe
@@ -21,7 +21,7 @@ class Gain(Strict):
     """Residual gain of the trained models."""
 
     windows: PositiveInt = Field(description="windows of validation text, spread evenly")
-    protocols: Annotated[list[ProtocolName], Some, Distinct] = Field(
+    protocols: Annotated[list[ProtocolName], NonEmpty, Distinct] = Field(
         description="whose models are measured"
     )
 
@@ -35,7 +35,7 @@ class Main(ProtocolStudy):
         files=("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json"),
     )
 
-    runs: Annotated[list[ProtocolGrid], Some]
+    runs: Annotated[list[ProtocolGrid], NonEmpty]
     baseline: Baseline
     gain: Gain
 

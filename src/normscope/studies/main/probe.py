@@ -14,7 +14,7 @@ from normscope.nn.model import Transformer
 from normscope.statistics.inference import correlation
 from normscope.studies.main.recipe import StreamProbe
 from normscope.studies.stage import ProbeInputs
-from normscope.train.trained import sound
+from normscope.train.trained import load_verified
 
 LEVEL = 0.95  # of intervals of r, which are not kept
 STREAM = ["seed", "site", "depth", "position", "windows", "norm", "log_gain"]
@@ -27,7 +27,7 @@ def probe(
     recipe: StreamProbe, inputs: ProbeInputs, device: torch.device
 ) -> dict[str, pd.DataFrame]:
     """The models of one training job that did not diverge: tables ``stream`` and ``laws``."""
-    stack, models = sound(inputs.models / inputs.name)
+    stack, models = load_verified(inputs.models / inputs.name)
     tokens, T = as_tensor(dataset.read(inputs.corpus).val), stack.model.block_size
     start = spread(len(tokens), T, recipe.windows)
     batches = tokens[start[:, None] + torch.arange(T)].to(device).split(EVAL_BATCH)

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from normscope.io.names import Key
 from normscope.nn.arms import ARMS, ArmName
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
+from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Seed, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import (
@@ -34,8 +34,8 @@ class Published(Strict):
     """The notebook's runs, which the figures "as published" show."""
 
     task: TaskName
-    arms: Annotated[list[PublishedArm], Some]
-    seeds: Annotated[list[Seed], Some, Distinct] = Field(
+    arms: Annotated[list[PublishedArm], NonEmpty]
+    seeds: Annotated[list[Seed], NonEmpty, Distinct] = Field(
         description="the figures as published draw the first"
     )
 
@@ -49,7 +49,7 @@ class Corrected(Strict):
     """What the corrected figures draw, and where the factors are crossed."""
 
     task: TaskName
-    arms: Annotated[list[ArmName], Some, Distinct] | None = Field(
+    arms: Annotated[list[ArmName], NonEmpty, Distinct] | None = Field(
         default=None, description="those of published, unless they are given"
     )
     learning_rate: Rate
@@ -65,8 +65,8 @@ class RecallGrid(Grid):
     CELL: ClassVar = Cell
 
     task: TaskName
-    arms: Annotated[list[ArmName], Some, Distinct]
-    learning_rates: Annotated[list[Rate], Some, Distinct]
+    arms: Annotated[list[ArmName], NonEmpty, Distinct]
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
 
 
 class Recall(TrainedStudy):
@@ -81,10 +81,10 @@ class Recall(TrainedStudy):
         reads_corpus=False,  # its data are drawn
     )
 
-    tasks: Annotated[dict[TaskName, Task], Some]
+    tasks: Annotated[dict[TaskName, Task], NonEmpty]
     published: Published
     corrected: Corrected
-    runs: Annotated[list[RecallGrid], Some]
+    runs: Annotated[list[RecallGrid], NonEmpty]
     directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
 
     def models(self) -> list[tuple[Cell, int]]:

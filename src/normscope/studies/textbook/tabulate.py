@@ -9,7 +9,7 @@ from normscope.studies.textbook import tutorial
 from normscope.studies.textbook.grid import TextbookTables
 from normscope.studies.textbook.tables import TABLES
 from normscope.train import runtime
-from normscope.train.outputs import say
+from normscope.train.outputs import log
 from normscope.train.trained import transformers
 
 
@@ -24,7 +24,7 @@ def tabulate(recipe: TextbookTables, inputs: TableInputs) -> dict[str, pd.DataFr
         for seed, model in models.items():
             rows = tutorial.affine(model.double(), tokens)
             if not rows:
-                say(f"{name}: no norm has token statistics; affine.csv has no row of it")
+                log(f"{name}: no norm has token statistics; affine.csv has no row of it")
             affine += [{"seed": seed, **row} for row in rows]
     wild, wild_summary = tutorial.wild()
     return {

@@ -66,7 +66,7 @@ def test_seeds_are_trained_at_the_pilots_best_rate(tmp_path: Path, data: Path):
     trainer = Trainer(NextCharacter(stack, DATA), stack.seeds, FP32)
     while not trainer.done:
         trainer.advance()
-    trainer.hand_over()
+    trainer.write_back()
     files.write_models(tmp_path / "known", trainer.learners, {})
     one, other = (
         pd.read_csv(folder / "metrics.csv")["val_loss"] for folder in (out, tmp_path / "known")

@@ -14,7 +14,7 @@ from snakemake.utils import update_config
 from normscope.config import load
 from normscope.nn.recipe import Model
 from normscope.pilot import read_project
-from normscope.schema import LATER
+from normscope.schema import ADDED
 from normscope.studies.main.pages import (
     loss_table,
     published_table,
@@ -100,7 +100,7 @@ def test_the_published_settings_are_all_scientific_choices_of_a_configuration(se
     reference = json.loads((DATA / f"nanogpt_{settings}.json").read_text())
     # the defaults of fields that were added later leave published models and trainings as they are
     model, training = (
-        {name for name, field in recipe.model_fields.items() if LATER not in field.metadata}
+        {name for name, field in recipe.model_fields.items() if ADDED not in field.metadata}
         for recipe in (Model, Training)
     )
     assert set(reference["model"]) == model
