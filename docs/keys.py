@@ -4,12 +4,12 @@ A line ``<!-- keys: configuration -->`` in a page is replaced by what ``configur
 """
 
 import csv
+import inspect
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from normscope.verdicts.entry import Document
 from pydantic import BaseModel
 
 from normscope.config import Config, load
@@ -17,6 +17,8 @@ from normscope.nn.arms import ARMS
 from normscope.pages.figures import Figure
 from normscope.pilot import read_project
 from normscope.studies.folder import declared_tables
+from normscope.verdicts.comparison import Comparison
+from normscope.verdicts.document import Document, Statement
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)
@@ -33,8 +35,21 @@ def configuration() -> str:
 
 
 def statements() -> str:
-    """The keys of a file of data/claims/."""
-    return _models(Document)
+    """The keys of a file of data/claims/, as the docstrings describe them."""
+    return "\n\n".join(
+        f"### {model.__name__}\n\n{_table(('key', 'description'), _arguments(model))}"
+        for model in (Document, Statement, Comparison)
+    )
+
+
+def _arguments(model: type[BaseModel]) -> list[tuple[str, str]]:
+    """The arguments of a docstring."""
+    words = inspect.cleandoc(model.__doc__ or "").partition("Args:\n")[2]
+    arguments = re.findall(r"^    (\w[\w, ]*): (.+(?:\n {8}.+)*)", words, re.MULTILINE)
+    return [
+        (_code(names.split(", ")), _escaped(" ".join(said.split())).replace("``", "`"))
+        for names, said in arguments
+    ]
 
 
 def figures() -> str:
@@ -43,22 +58,15 @@ def figures() -> str:
 
 
 def vocabulary() -> str:
-    """The names that statements about each study may use, with the settings of config.yaml."""
-    parts = []
+    """The values that statements about each study may use, with the settings of config.yaml."""
+    rows = []
     for name, study in load(read_project(ROOT)).studies.items():
         words = study.vocabulary()
-        if not words.columns:
-            continue
-        rows = [(f"`{name}.{table}`", _code(columns)) for table, columns in words.columns.items()]
-        lines = [f"### {name}", _table(("table", "columns"), rows)]
-        if words.names:
-            named = [(f"`{column}`", _code(cells)) for column, cells in words.names.items()]
-            lines.append(_table(("key", "names of cells"), named))
-        if words.values:
-            values = [(f"`{column}`", _values(v)) for column, v in words.values.items()]
-            lines.append(_table(("column", "values"), values))
-        parts += lines
-    return "\n\n".join(parts)
+        rows += [
+            (name, f"`{column}`", _values(words.known(column)))
+            for column in dict.fromkeys([*words.names, *words.values])
+        ]
+    return _table(("study", "column", "values"), rows)
 
 
 def columns() -> str:
@@ -86,34 +94,16 @@ def arms() -> str:
 
 
 def error_rates() -> str:
-    """The simulated error rates of the designs of the ledger."""
-    return _error_rates("yes")
-
-
-def other_error_rates() -> str:
-    """The simulated error rates of designs that the ledger avoids."""
-    return _error_rates("no")
-
-
-def _error_rates(used: str) -> str:
-    """One row per design and truth, with the rates in percent by the number of seeds."""
+    """The simulated rates of false decisions."""
     with (ROOT / "docs/error_rates.csv").open() as file:
-        rates = [row for row in csv.DictReader(file) if row["used"] == used]
+        rates = list(csv.DictReader(file))
     sizes = sorted({row["n"] for row in rates}, key=int)
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    widest: dict[tuple[str, str], float] = {}
     for row in rates:
-        only = "" if " or " in row["error"] else f" (wrong: {row['error']})"
-        key = row["design"], row["truth"] + only
-        known = rows.setdefault(key, {})
-        known[row["n"]] = f"{float(row['rate']):.1%}"
-        widest[key] = max(widest.get(key, 0.0), float(row["accuracy"]))
-        known["within"] = f"{widest[key]:.1%}"
-    titles = ("design", "truth", *(f"{n} seeds" for n in sizes), "± at most")
-    columns = (*sizes, "within")
-    return _table(
-        titles, [(*key, *(known.get(c, "") for c in columns)) for key, known in rows.items()]
-    )
+        known = rows.setdefault((row["test"], row["truth"]), {})
+        known[row["n"]] = f"{float(row['rate']):.2%}"
+    cells = [(*key, *(known[n] for n in sizes)) for key, known in rows.items()]
+    return _table(("test", "truth", *(f"n = {n}" for n in sizes)), cells)
 
 
 TABLES = {
@@ -126,7 +116,6 @@ TABLES = {
         columns,
         arms,
         error_rates,
-        other_error_rates,
     )
 }
 

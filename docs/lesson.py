@@ -13,26 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from normscope.verdicts.claim import Evidence
-from normscope.verdicts.entry import Claims, Entry
-from normscope.verdicts.entry import load as load_claims
-from normscope.verdicts.judgement import find_all, judge
-from normscope.verdicts.record import record
 
 from normscope.config import Config, load
 from normscope.nn.recipe import PLACEMENTS
-from normscope.pages.statements import explanations, shown_verdict
+from normscope.pages.cards import cards
+from normscope.pages.statements import shown
 from normscope.pilot import read_project
-from normscope.statistics.levels import ALPHA
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS
-from normscope.studies.statements import digests_of, import_tests
-from normscope.verdicts.frozen import Plan, read_frozen
+from normscope.verdicts.document import MAIN as MAIN  # for the pages
+from normscope.verdicts.document import Statement
+from normscope.verdicts.verdict import Verdict, Verdicts, read
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
 EVIDENCE = "NORMSCOPE_EVIDENCE"  # overrides the directory evidence/
-STUDIES = ("depth", "main", "textbook")  # the studies of the tutorial's statements
+DOCUMENT = "tutorial"  # the document that the lesson tests
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -85,43 +81,22 @@ def grid() -> Depth:
     return config().depth
 
 
-@cache
-def _document() -> Claims:
-    return load_claims([ROOT / "data/claims/tutorial.yaml"])
+def claims() -> dict[str, Verdict]:
+    """The verdicts on the tutorial's statements by key."""
+    return {one.key: one for one in _ledger(_evidence()).verdicts}
 
 
-def entries() -> dict[str, Entry]:
-    """The tutorial's statements in ``data/claims/tutorial.yaml``, by key."""
-    return _document().entries
-
-
-def bound(key: str) -> float:
-    """The bound with which the first reading of a statement is compared."""
-    return entries()[key].first.limit
-
-
-def claims() -> dict[str, dict[str, Any]]:
-    """The tutorial's statements by key, as claims.json has them."""
-    return _claims(_evidence())
+def statement(key: str) -> Statement:
+    """A statement of the tutorial, as it was tested."""
+    return claims()[key].statement
 
 
 @cache
-def _claims(folder: Path) -> dict[str, dict[str, Any]]:
-    import_tests(STUDIES)
-    studies = {name: config().studies[name] for name in STUDIES}
-    tables = {
-        study: {
-            name: table(f"{study}.{name}")
-            for name in part.TABLES
-            if (_evidence() / study / f"{name}.csv").is_file()
-        }
-        for study, part in studies.items()
-    }
-    evidence = Evidence(tables, studies, config().level)
-    settings = json.loads(result("claims.json").read_text())["settings"]
-    plan = Plan(digests_of(_document()), read_frozen(folder), settings)
-    judged = judge(find_all(_document(), evidence), ALPHA)
-    return {one.claim.key: record(one, plan) for one in judged}
+def _ledger(folder: Path) -> Verdicts:
+    """The part of claims.json that is about the tutorial."""
+    ledger = read(folder / result("claims.json").name)
+    of_tutorial = [one for one in ledger.verdicts if one.document == DOCUMENT]
+    return ledger.model_copy(update={"verdicts": of_tutorial})
 
 
 def pretty(text: str) -> str:
@@ -210,22 +185,26 @@ def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -
     return sorted(set(pre.loc[is_asked, "depth"]))
 
 
-def relies_on(key: str, verdict: str, reading: str | None = None) -> None:
-    """Check that a statement, or one of its readings, has the answer on which prose relies.
+def relies_on(key: str, word: str, *comparisons: str) -> None:
+    """Check that a statement, or each of some comparisons, came out as prose says.
 
     Args:
         key: The key of the statement.
-        verdict: holds, fails, depends or undecided; of a reading also "by case".
-        reading: The reading on whose answer prose relies; without one, it relies on the verdict.
+        word: The verdict in a word, or the outcome of a comparison: as claimed, opposite, or
+            undecided.
+        comparisons: Names of comparisons, which are the keys of ``also``; ``MAIN`` is the main one.
+            Without any, prose relies on the verdict.
 
     Raises:
-        StaleProse: If the answer is different now.
+        StaleProse: It came out differently.
     """
-    claim = claims()[key]
-    answer = claim["verdict"] if reading is None else claim["readings"][reading]["alone"]
-    if (now := answer.partition(":")[0]) != verdict:
-        name = repr(key) if reading is None else f"{key!r}, read as {reading!r},"
-        raise StaleProse(f"prose says that {name} {verdict}, but the evidence: {now}")
+    verdict = claims()[key]
+    found = {repr(key): verdict.word}
+    if comparisons:
+        found = {f"{key!r}, {n or 'main'!r},": verdict.results[n].outcome for n in comparisons}
+    for name, now in found.items():
+        if now != word:
+            raise StaleProse(f"prose says that {name} is {word!r}, but the evidence: {now!r}")
 
 
 def _measured(value: "float | Measured") -> Measured:
@@ -331,59 +310,48 @@ def _cell(value: Any) -> str:
     return f"{value:g}" if value == round(value, 3) else text(value)
 
 
-def _items(sentences: str) -> str:
-    """A list of the parts between semicolons, or a paragraph if there is only one."""
-    parts = [html.escape(pretty(p)) for p in re.split(r"; |\. (?=[A-Z])", sentences)]
-    if len(parts) == 1:
-        return f"<p>{parts[0]}</p>"
-    return f"<ul>{''.join(f'<li>{p}</li>' for p in parts)}</ul>"
+def _list(facts: Iterable[list[str]]) -> str:
+    return "".join(
+        f"<dt>{html.escape(term.capitalize())}</dt><dd>{html.escape(pretty(words))}</dd>"
+        for term, words in facts
+    )
 
 
-def _verdict(key: str) -> str:
-    """A statement of the tutorial with its readings: as published, test, measured, and verdict."""
-    claim = claims()[key]
-    parts = []
-    for name, reading in claim["readings"].items():
-        if len(claim["readings"]) > 1:
-            parts.append((f"Reading {name.replace('_', ' ')}", reading["quote"] or ""))
-        parts += [
-            ("In plain words", reading["restated"] or ""),
-            ("As published", reading["as_published"]),
-            ("Test", reading["criterion"]),
-            ("Measured", reading["corrected"]),
-            ("Answer", reading["alone"].removeprefix("by case: ")),
-        ]
-    parts += [
-        ("Why", claim["reason"]),
-        *((term.capitalize(), said) for term, said in explanations(claim).items()),
-        ("Post hoc because", claim["post_hoc"]),
+def _box(card: dict[str, Any]) -> str:
+    """A statement of the tutorial with its comparisons: expected, found, and outcome."""
+    quote = [["as published", f"\u201c{card['quote']}\u201d, {card['where']}"]]
+    compared = [
+        [f"{one['name']}: {one['outcome']}", f"expected {facts['expected']}; {facts['found']}"]
+        for one in card["comparisons"]
+        for facts in [dict(one["facts"])]
     ]
-    lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)
     return (
-        f'<details class="claim claim-{claim["verdict"]}" id="{key}"><summary>'
-        f'<span class="claim-verdict">{shown_verdict(claim)}</span> '
-        f"{html.escape(claim['statement'])}</summary><dl>{lines}</dl></details>"
+        f'<details class="claim claim-{card["verdict"]}" id="{card["key"]}"><summary>'
+        f'<span class="claim-verdict">{html.escape(card["shown"])}</span> '
+        f"{html.escape(card['statement'])}</summary>"
+        f"<dl>{_list(quote + card['facts'] + compared)}</dl></details>"
     )
 
 
 def verdicts(*keys: str) -> Html:
     """The named statements, or all of them, as collapsible boxes."""
-    return Html("".join(map(_verdict, keys or claims())))
+    boxes = {card["key"]: _box(card) for card in cards(_ledger(_evidence()), {})}
+    return Html("".join(boxes[key] for key in keys or boxes))
 
 
 def claim_table() -> Html:
     """One row per statement, in short form."""
     rows = [
         {
-            "statement": claim["statement"],
-            "as published": claim["published_number"] or "–",
-            "verdict": shown_verdict(claim),
+            "statement": one.statement.says,
+            "as published": one.statement.theirs or "–",
+            "verdict": shown(one),
         }
-        for claim in claims().values()
+        for one in claims().values()
     ]
     return _html(pd.DataFrame(rows), "words")
 
 
-def count(verdict: str) -> int:
+def count(word: str) -> int:
     """The number of statements with a verdict."""
-    return sum(claim["verdict"] == verdict for claim in claims().values())
+    return sum(one.word == word for one in claims().values())

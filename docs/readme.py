@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,7 @@ import pandas as pd
 from normscope.formats import INTEGER, Format
 from normscope.io.files import write_text
 from normscope.pages.markdown import pipe_table
-from normscope.pages.statements import (
-    VERDICTS,
-    assertions,
-    counts,
-    decided_by,
-    is_post_hoc,
-    ledger_table,
-)
+from normscope.pages.statements import claims_table, scoreboard
 from normscope.pages.table import Column, PageTable, Quantity
 from normscope.statistics.estimate import estimate_median
 from normscope.statistics.summary import select
@@ -30,12 +22,12 @@ from normscope.studies.literature.pages import norm_table, slope_table, tower_ta
 from normscope.studies.main.pages import loss_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
+from normscope.verdicts.verdict import Verdicts, read
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
-PRIMARY = ("statement", "source", "published", "verdict", "reach", "why")
-LEDGER = ("statement", "source", "published", "verdict", "n", "p (Holm)", "reach", "why")
+SHORT = ("statement", "source", "verdict", "found")
 LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
@@ -47,44 +39,27 @@ def table(study: str, name: str) -> pd.DataFrame:
 
 
 def record(name: str) -> dict[str, Any]:
-    """A record of the evidence: the ledger, the manifest, or the run (where and when it ran)."""
+    """A record of the evidence: the manifest, or the run (where and when it ran)."""
     return json.loads((EVIDENCE / f"{name}.json").read_text())
 
 
-def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) -> PageTable:
-    """Where and when the evidence was made, how long it took, and what became of assertions."""
+def run_table(models: int) -> PageTable:
+    """Where and when the evidence was made, and how long it took."""
+    run = record("run")
     runs = run["runs"]
     left = sum(one["unmeasured_jobs"] for one in runs)
     hours = sum(one["core_hours"] for one in runs)
-    asserted = assertions(ledger)
     cells = {
         "run": run["configuration"],
         "on": "; ".join(dict.fromkeys(one["chip"] for one in runs)),
         "date": " to ".join(dict.fromkeys(f({one["date"] for one in runs}) for f in (min, max))),
         "trained models": f"{models:,}",
         "core-hours": f"{hours:.1f}{f'; {left} jobs were not timed' if left else ''}",
-        **{title: str(n) for title, n in counts(asserted).items()},
-        **{title: by_unit(asserted, title) for title in ("confirmed", "refuted")},
-        "off-label": by_verdict(asserted),
-        "post hoc": str(sum(map(is_post_hoc, asserted))),
     }
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
 
 
-def by_unit(claims: Sequence[Mapping[str, Any]], group: str) -> str:
-    """How many assertions are in a group, and on what they rest."""
-    units = decided_by(claims, group)
-    each = ", ".join(f"{n} by {unit}" for unit, n in units.items())
-    return f"{sum(units.values())} ({each})" if each else "0"
-
-
-def by_verdict(claims: Sequence[Mapping[str, Any]]) -> str:
-    """How many assertions are off-label, and with which verdicts."""
-    found = Counter(claim["verdict"] for claim in claims if claim["off_label"])
-    return f"{found.total()} ({', '.join(f'{found[name]} {name}' for name in VERDICTS)})"
-
-
-def regime_table(ledger: Mapping[str, Any], chosen: pd.DataFrame, level: float) -> PageTable:
+def regime_table(ledger: Verdicts, chosen: pd.DataFrame) -> PageTable:
     """DyT's loss relative to LayerNorm's, by amount of training text, next to the published.
 
     These are medians over all seeds, because failed models leave a comparison of means open.
@@ -95,27 +70,21 @@ def regime_table(ledger: Mapping[str, Any], chosen: pd.DataFrame, level: float) 
         *(Column(name, INTEGER) for name in ("n", "failed")),
     )
     rows = []
-    for claim in ledger["claims"]:
-        if claim["document"] == "dyt_regimes":
-            of_text = select(chosen, protocol=claim["key"].rpartition("_")[2]).set_index("seed")
+    for one in ledger.verdicts:
+        if one.document == "dyt_regimes" and one.statement.comparisons:
+            of_text = select(chosen, protocol=one.key.rpartition("_")[2]).set_index("seed")
             dyt, layernorm = (select(of_text, arm=arm) for arm in ("dyt_two", "layernorm"))
             above = (dyt["val_loss"] / layernorm["val_loss"] - 1).dropna()
             failed = int((dyt["failed"] > layernorm["failed"]).sum())
-            found = estimate_median(list(above), level)
+            found = estimate_median(list(above), ledger.level)
             median = Quantity(found.mean, found.low, found.high)
-            rows.append((claim["statement"], claim["published_number"], median, found.n, failed))
+            rows.append((one.statement.says, one.statement.theirs, median, found.n, failed))
     return PageTable("DyT by training text", columns, tuple(rows))
-
-
-def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger restricted to the main claims that were tested in their documents' regime."""
-    kept = [c for c in ledger["claims"] if c["primary"] and not c["off_label"]]
-    return {**ledger, "claims": kept, "unasked": []}
 
 
 def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
-    config, ledger = record("manifest")["config"], record("claims")
+    config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
     arms = table("main", "arms")
     copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
     costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])
@@ -123,11 +92,11 @@ def tables() -> dict[str, PageTable]:
     is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
     is_shown &= shapes["depth"].isin([12, 48])
     return {
-        "run": run_table(record("run"), ledger, len(pd.read_csv(EVIDENCE / "models.csv"))),
+        "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
         "results": loss_table(select(arms, protocol="nanogpt")).select(*LOSS),
         "small": loss_table(select(arms, protocol="small")).select(*LOSS, *DIFFERENCE),
-        "ledger": ledger_table(ledger).select(*LEDGER),
-        "primary": ledger_table(primary(ledger)).select(*PRIMARY),
+        "scoreboard": scoreboard(ledger),
+        "statements": claims_table(ledger).select(*SHORT),
         "copy": copy.select(
             *("arm", "n", "learning rate", "loss", "accuracy", "calibrated loss"),
             *("accuracy without context", "effective rank"),
@@ -140,7 +109,7 @@ def tables() -> dict[str, PageTable]:
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),
             *("stream per block", "least singular value"),
         ),
-        "regimes": regime_table(ledger, table("literature", "chosen"), config["level"]),
+        "regimes": regime_table(ledger, table("literature", "chosen")),
         "literature": literature_table(table("literature", "cells")),
         "norms": norm_table(table("literature", "norms")),
         "slopes": slope_table(table("literature", "slopes")),
