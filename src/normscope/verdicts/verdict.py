@@ -236,7 +236,7 @@ def _quantity(comparison: Comparison, table: Table, measured: Sequence[Column]) 
     form = column.format
     return Quantity(
         meaning=column.meaning,
-        unit=column.unit,
+        unit="times" if form.log else column.unit,
         style=form.style,
         digits=form.digits,
         log=form.log,
