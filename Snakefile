@@ -21,7 +21,7 @@ include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
 
 
-if not is_module():
+if not is_module() and not IS_DRY_RUN:
     keep_terminal_short()
 
 

@@ -46,6 +46,8 @@ def is_module():
     return not workflow.modifier.is_main_snakefile()
 
 
+IS_DRY_RUN = workflow.output_settings.dryrun
+IS_CLUSTER = workflow.resource_settings.nodes is not None  # jobs run on other machines
 # the folder with code, rules and data; results go to the working directory, which may differ
 PROJECT = located(workflow.current_basedir)
 IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)

@@ -94,8 +94,7 @@ rule manifest:
         "results/logs/manifest.log",
     benchmark:
         "results/benchmarks/manifest.tsv"
-    group:
-        "paper"
+    # no group: Snakemake counts all inputs of a group whenever one of them is made
     conda:
         "../envs/normscope.yaml"
     params:

@@ -6,8 +6,8 @@ def slots():
     Trainings that share a core evict each other's caches: on 2 cores, 4 at once are 12% slower
     than 2 and then 2. The script always uses one thread, so the results are the same.
     """
-    if workflow.resource_settings.nodes is not None:
-        return 1  # on a cluster, each job has its cores to itself
+    if IS_CLUSTER:
+        return 1  # each job has its cores to itself
     promised = workflow.resource_settings.cores or 1
     return max(1, min(promised, -(-promised // usable_cores())))
 

@@ -93,8 +93,6 @@ for study, part in STUDIES.items():
             f"results/logs/{study}_tables.log",
         benchmark:
             f"results/benchmarks/{study}_tables.tsv"
-        group:
-            "tables"
         conda:
             "../envs/normscope.yaml"
         resources:
