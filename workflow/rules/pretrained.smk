@@ -18,12 +18,12 @@ rule pretrained_probe:
     # no benchmark: Snakemake refuses it for cached rules, so the script writes one
     conda:
         "../envs/normscope.yaml"
-    threads: CONFIG.pretrained.threads * slots()
+    threads: CONFIG.pretrained.threads * threads_of_training()
     resources:
-        mem_mb=growing(measure_mb),
+        mem_mb=per_attempt(measure_mb),
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
         fetch_s=timeout_s,
-        runtime=growing(240),
+        runtime=per_attempt(240),
         gpu=GPUS,
     params:
         recipe=recipe(CONFIG.pretrained.probes()),
