@@ -39,15 +39,14 @@ rule pretrained_probe:
         " --out results/pretrained/probes/{wildcards.name} &> {log}"
 
 
-# reads:  results/pretrained/tables/, data/prompts.yaml
+# reads:  results/pretrained/tables/
 # writes: results/paper/residual_gain.json, in the format that the published notebook saves
 
 
 rule residual_gain:
     input:
         code("residual_gain"),
-        tables("pretrained"),
-        prompts=data("prompts.yaml"),
+        [table_file("pretrained", name) for name in ("models", "gains", "norms")],
     output:
         "results/paper/residual_gain.json",
     log:
@@ -60,4 +59,4 @@ rule residual_gain:
         "../envs/normscope.yaml"
     shell:
         'python "$NORMSCOPE/scripts/residual_gain.py" --tables results/pretrained/tables'
-        " --prompts {input.prompts:q} --out {output} &> {log}"
+        " --out {output} &> {log}"
