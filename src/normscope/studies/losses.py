@@ -49,7 +49,7 @@ def describe_cell(cell: Mapping) -> str:
 
 def draw_losses(
     models: pd.DataFrame, cells: pd.DataFrame, width_mm: float, bounds: Sequence[str]
-) -> tuple[Figure, Sequence[Axes]]:
+) -> tuple[Figure, np.ndarray]:
     """One panel per protocol.
 
     Args:
