@@ -21,7 +21,7 @@ include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
 
 
-if not is_module():
+if not is_module() and not IS_DRY_RUN:
     keep_terminal_short()
 
 
@@ -30,7 +30,7 @@ STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", experiments.home("store"
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 make_store(STORE)
 
-CONFIG = validated(settings())
+CONFIG = configuration(settings())
 DEVICE = CONFIG.device
 if DEVICE == "auto":
     DEVICE = "cuda" if has_gpu() else "cpu"
@@ -40,27 +40,24 @@ PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
 check_folders("code", "dataset", "logs", "paper", *STUDIES)
 repair(STORE)
-REGISTERED = registered(figures, CONFIG)
+REGISTERED = registry()
 FIGURES = figures.drawn(REGISTERED, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
 COUNTDOWN = Countdown(sizes())
 LOGGER.addHandler(COUNTDOWN)
-STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
-reported(check_prompts, Path(data("prompts.yaml")))
-reported(check_directories, CONFIG.pretrained)
+STATEMENTS = checked(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
+checked(check_prompts, Path(data("prompts.yaml")))
+checked(check_directories, CONFIG.pretrained)
 # Every file is a target, so that a missing one is made again: Snakemake ignores a missing file from which
 # nothing has to be made
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
-    f"results/{s}/{record}"
-    for s, study in STUDIES.items()
-    for record in study.records()
+    f"results/{s}/{path}" for s, study in STUDIES.items() for path in study.records()
 ]
 MODELS = [
-    f"results/{s}/{os.path.dirname(record)}/{file}"
-    for s, study in STUDIES.items()
-    for record in study.records()
-    for file in study.STAGES.trained
+    f"{os.path.dirname(record)}/{file}"
+    for record in KEPT
+    for file in STUDIES[record.split("/")[1]].STAGES.trained
 ]
 PROBES = [
     f"results/{s}/probes/{name}/{table}.csv"
@@ -68,7 +65,7 @@ PROBES = [
     for name in study.probes()
     for table in study.STAGES.probed
 ]
-FIGURE_FILES = [file for suffix in DRAWN for file in drawn(suffix)]
+FIGURE_FILES = [file for suffix in DRAWN for file in figure_files(suffix)]
 TEXTS = [f"{corpus(t)}/{name}" for t in CONFIG.texts_read for name in TEXT_FILES]
 
 
@@ -139,7 +136,7 @@ rule paper:
 
 rule card:
     input:
-        lambda wildcards: pages_of_card(),
+        pages_of_card,
         CARD_FILES,
 
 

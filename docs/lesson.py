@@ -21,12 +21,13 @@ from normscope.pages.statements import shown
 from normscope.pilot import read_project
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS
-from normscope.verdicts.document import MAIN as MAIN  # for the pages
+from normscope.verdicts import document
 from normscope.verdicts.document import Statement
 from normscope.verdicts.verdict import Verdict, Verdicts, read
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
+MAIN = document.MAIN
 EVIDENCE = "NORMSCOPE_EVIDENCE"  # overrides the directory evidence/
 DOCUMENT = "tutorial"  # the document that the lesson tests
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -6,10 +6,8 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.hub.prompts import read_prompts
 from normscope.io.files import seal, write_json
 from normscope.schema import Strict
-from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.results import document
 from normscope.studies.pretrained.statistics import read_measurements
 
@@ -18,14 +16,14 @@ class Flags(Strict):
     """Collect the tables of pretrained models in one JSON file."""
 
     tables: Path = Field(description="directory of the study's tables")
-    prompts: Path = Field(description="the prompts that were measured")
     out: Path
 
 
 def main() -> None:
     flags = parse(Flags)
-    tables = {name: read_measurements(flags.tables / f"{name}.csv") for name in Pretrained.TABLES}
-    write_json(flags.out, document(tables, read_prompts(flags.prompts)))
+    names = ("models", "gains", "norms")
+    tables = {name: read_measurements(flags.tables / f"{name}.csv") for name in names}
+    write_json(flags.out, document(tables))
     seal(flags.out)
 
 

@@ -2,6 +2,19 @@
 # writes: results/card/ with models/{name}/, probes/{name}/, tables/, speed/ (of this machine), and for each norm
 #         {norm}/ with card.html and card.json. Nothing here is a part of the paper
 
+
+def pages_of_card(wildcards):
+    """The files of the card of each norm; an error if no norm was given."""
+    if CONFIG.card is None:
+        raise WorkflowError(
+            "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
+            " --config 'card={norm: my_norm.py:MyNorm}'"
+        )
+    return expand(
+        "results/card/{norm}/card.{end}", norm=CONFIG.card.norm, end=("html", "json")
+    )
+
+
 CARD = CONFIG.card
 CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
 CARD_MODELS = CARD_FILES = []
@@ -33,9 +46,9 @@ if CARD is not None:
         # no benchmark: Snakemake refuses it for cached rules, so the script writes one
         conda:
             "../envs/normscope.yaml"
-        threads: slots()
+        threads: threads_of_training()
         resources:
-            mem_mb=growing(1500),
+            mem_mb=per_attempt(1500),
             runtime=minutes("card_train"),
             gpu=GPUS,
         params:
@@ -66,10 +79,10 @@ if CARD is not None:
             "results/benchmarks/card_probe/{name}.tsv"
         conda:
             "../envs/normscope.yaml"
-        threads: slots()
+        threads: threads_of_training()
         resources:
-            mem_mb=growing(2000),
-            runtime=growing(30),
+            mem_mb=per_attempt(2000),
+            runtime=per_attempt(30),
             gpu=GPUS,
         params:
             recipe=recipe(CARD.probes()),
@@ -140,8 +153,8 @@ if CARD is not None:
         conda:
             "../envs/normscope.yaml"
         params:
-            config=verbatim(CARD.model_dump_json()),
-            look=verbatim(json.dumps(LOOK)),
+            config=unquoted(CARD.model_dump_json()),
+            look=unquoted(json.dumps(LOOK)),
         shell:
             'python "$NORMSCOPE/scripts/card.py" --config {params.config:q}'
             " --norm {wildcards.norm} --tables results/card/tables --speed {input.speed}"

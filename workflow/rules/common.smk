@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 
 
-def located(rules):
+def local_path(rules):
     """The project's directory, found from its rules; for a hosted repository, a copy of the commit."""
     if not hasattr(rules, "hosted_repo"):
         path = os.path.normpath(rules.join("../..").get_path_or_uri(secret_free=True))
@@ -46,14 +46,16 @@ def is_module():
     return not workflow.modifier.is_main_snakefile()
 
 
+IS_DRY_RUN = workflow.output_settings.dryrun
+IS_CLUSTER = workflow.resource_settings.nodes is not None  # jobs run on other machines
 # the folder with code, rules and data; results go to the working directory, which may differ
-PROJECT = located(workflow.current_basedir)
+PROJECT = local_path(workflow.current_basedir)
 IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)
 
 
 def project(path):
     """A file of the project."""
-    return held(path if IN_PLACE else os.path.join(PROJECT, path))
+    return local(path if IN_PLACE else os.path.join(PROJECT, path))
 
 
 def data(name):
@@ -66,7 +68,7 @@ def data(name):
         raise WorkflowError(
             f"{path} is a folder or a dangling link; fix it, or remove it to use the project's"
         )
-    return held(path)
+    return local(path)
 
 
 def documents():
@@ -83,7 +85,7 @@ def documents():
     return [data(f"claims/{name}") for name in sorted(names)]
 
 
-def prepended(variable, folder):
+def prepend(variable, folder):
     """A search path of the environment with a folder before the others."""
     return os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
@@ -105,8 +107,8 @@ for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
 sys.path.insert(0, SRC)
 os.environ.update(
     NORMSCOPE=PROJECT,
-    PATH=prepended("PATH", os.path.dirname(sys.executable)),
-    PYTHONPATH=prepended("PYTHONPATH", SRC),
+    PATH=prepend("PATH", os.path.dirname(sys.executable)),
+    PYTHONPATH=prepend("PYTHONPATH", SRC),
 )
 
 # Numerical libraries use one thread in each job, whatever --cores allows, because the order of sums
@@ -145,7 +147,7 @@ from normscope.studies.pretrained.grid import check_directories, check_prompts
 from normscope.studies.statements import load_checked, sources
 
 
-def reported(make, *arguments):
+def checked(make, *arguments):
     """The result of a function whose explained errors Snakemake shows without a traceback."""
     try:
         return make(*arguments)
@@ -154,9 +156,9 @@ def reported(make, *arguments):
 
 
 @functools.cache
-def written(path):
+def content(path):
     """What a configuration file says."""
-    return reported(read_config, Path(path))
+    return checked(read_config, Path(path))
 
 
 def settings():
@@ -170,39 +172,35 @@ def settings():
     has_file = os.path.lexists("config.yaml") and not given.replace_workflow_config
     here = [Path("config.yaml")] if has_file else []
     workflow.configfiles.extend(here)  # for Snakemake's report
-    files = [written(os.path.realpath(path)) for path in [*here, *given.configfiles]]
+    files = [content(os.path.realpath(path)) for path in [*here, *given.configfiles]]
     return functools.reduce(laid_over, [*files, given.config], {})
 
 
-def validated(choices):
+def configuration(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
-    raw = laid_over(written(os.path.join(PROJECT, "config.yaml")), choices)
+    raw = laid_over(content(os.path.join(PROJECT, "config.yaml")), choices)
     folders = [Path(path).parent for path in workflow.configfiles]
-    reported(add_arms, raw, Path(PROJECT), [*folders, Path()], CODE)
-    return reported(load, reported(with_pilot, raw, read_trials(pilot_files())))
+    checked(add_arms, raw, Path(PROJECT), [*folders, Path()], CODE)
+    trials = read_trials(Path(folder, TRIALS) for folder in (PROJECT, os.curdir))
+    return checked(load, checked(with_pilot, raw, trials))
 
 
-def pilot_files():
-    """The project's pilot models, and the user's, which win."""
-    return [Path(folder, TRIALS) for folder in (PROJECT, os.curdir)]
-
-
-def of_studies(file):
+def files_of_studies(file):
     """This file of every study that has one."""
     paths = [f"src/normscope/studies/{study}/{file}" for study in STUDIES]
     return [project(path) for path in paths if os.path.isfile(Path(PROJECT, path))]
 
 
-def registered(registry, *others):
-    """The entries of a registry by name. One error lists all problems."""
+def registry():
+    """The entries of all figures by name. One error lists all problems."""
     folder = Path(SRC, "normscope/studies")
     known = {name: study.TABLES for name, study in STUDIES.items()}
-    entries = reported(registry.load, folder, STUDIES)
-    reported(registry.check, folder, entries, known, *others)
+    entries = checked(figures.load, folder, STUDIES)
+    checked(figures.check, folder, entries, known, CONFIG)
     return entries
 
 
-def recorded(name, text):
+def note(name, text):
     """A file in results/code with this text, rewritten only if the text changes."""
     path = Path("results/code", name)
     if not path.is_file() or path.read_text().rstrip("\n") != text:
@@ -210,7 +208,7 @@ def recorded(name, text):
             write_text(path, text)
         except OSError:
             pass  # check_start reports results that cannot be written
-    return held(str(path))
+    return local(str(path))
 
 
 @functools.cache
@@ -232,17 +230,10 @@ def code(script, study=None, stage=None):
     )
     name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
-    shows = (
-        script not in ("train", "probe", "time_norms")
-        and Path(SRC, "normscope/nn/arms.py") in files
-    )
-    labels = custom_labels() if shows else []
-    return recorded(f"{name}.txt", "\n".join([code_digest(files), PINS[name], *labels]))
-
-
-def custom_labels():
-    """Name and label of each custom arm, which figures and pages show."""
-    return [f"{row.name}: {row.label}" for row in arms.added()]
+    measures = script in ("train", "probe", "time_norms")
+    shows = Path(SRC, "normscope/nn/arms.py") in files and not measures
+    labels = [f"{row.name}: {row.label}" for row in arms.added()] if shows else []
+    return note(f"{name}.txt", "\n".join([code_digest(files), PINS[name], *labels]))
 
 
 def as_input(path):
@@ -251,30 +242,16 @@ def as_input(path):
         raise WorkflowError(
             f"{path}: Snakemake would read {{...}} as a wildcard; rename it"
         )
-    return held(path)
+    return local(path)
 
 
 TOKENS = ("train.bin", "val.bin", "meta.pkl")  # nanoGPT's format
 TEXT_FILES = (*TOKENS, "meta.json")
 DRAWN = (".pdf", ".svg", ".txt")  # of a figure; .txt is its caption
 PAPER = (  # all other files of results/paper
-    *(
-        "summary.md",
-        "summary.html",
-        "summary.pdf",
-        "numbers.tex",
-        "claims.tex",
-        "example.tex",
-    ),
-    *(
-        "claims.json",
-        "frame.json",
-        "manifest.json",
-        "metrics.json",
-        "residual_gain.json",
-    ),
-    *("tables", "plots"),
-)
+    "summary.md summary.html summary.pdf numbers.tex claims.tex example.tex claims.json frame.json"
+    " manifest.json metrics.json residual_gain.json tables plots"
+).split()
 
 
 def corpus(text):
@@ -288,60 +265,58 @@ def nanogpt_files(text):
     if directory is None:
         return []
     # if results exist, Snakemake would ignore that inputs are missing
-    files = reported(directory_files, directory, Path(corpus(text)))
+    files = checked(directory_files, directory, Path(corpus(text)))
     return [as_input(name) for name in files]
 
 
-def given(text, source):
+def sources_file(text, source):
     """The file with the sources of a text, whose length is checked if it is known."""
     context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
-    reported(check_known_length, source.decides, made, context)
+    checked(check_known_length, source.decides, made, context)
     is_default = text == DATASET
     name = "corpus.json" if is_default else f"corpus_{text}.json"
     key = DATASET if is_default else f"texts.{text}"
     content = Given(key=key, sources=source.sources, context=context)
     if source.directory is None and text in CONFIG.texts_read and not STORED:
-        reported(check_sources, content, source.sha256, made)
-    return recorded(name, content.model_dump_json())
+        checked(check_sources, content, source.sha256, made)
+    return note(name, content.model_dump_json())
 
 
-def corpus_read(study):
-    """The folder of the text that a job of a study reads."""
+def corpus_of(study):
+    """The folder of the text that a job of a study reads; None if its jobs read none."""
     texts = STUDIES[study].job_texts()
+    if not STUDIES[study].STAGES.reads_corpus:
+        return None
     return lambda wildcards: corpus(texts.get(wildcards.name, DATASET))
 
 
 def corpus_files(study):
     """The tokens that a job of a study reads."""
-    if not STUDIES[study].STAGES.reads_corpus:
+    folder = corpus_of(study)
+    if folder is None:
         return []
-    folder = corpus_read(study)
     return lambda wildcards: [f"{folder(wildcards)}/{name}" for name in TOKENS]
 
 
 def corpus_flag(study):
     """The flag that gives a job of a study the tokens."""
-    if not STUDIES[study].STAGES.reads_corpus:
-        return ""
-    folder = corpus_read(study)
-    return lambda wildcards: f"--data {folder(wildcards)}"
+    folder = corpus_of(study)
+    return "" if folder is None else lambda wildcards: f"--data {folder(wildcards)}"
 
 
 def corpora(study):
     """The tokens of all texts that the tables of a study are made from, and what is known of them."""
     part = STUDIES[study]
-    texts = dict.fromkeys(
-        [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
-    )
-    return [f"{corpus(t)}/{name}" for t in texts for name in TEXT_FILES]
+    texts = [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
+    return [f"{corpus(t)}/{name}" for t in dict.fromkeys(texts) for name in TEXT_FILES]
 
 
-def verbatim(value):
+def unquoted(value):
     """A parameter as a function: in other parameters, Snakemake reads {x} as a wildcard."""
     return lambda wildcards: value
 
 
-def placed(job):
+def on_device(job):
     """A job's parameters with its device, if its results depend on the device."""
     has_device = "device" in type(job).model_fields
     return job.model_copy(update={"device": DEVICE}) if has_device else job
@@ -353,22 +328,22 @@ def recipe(jobs):
     For a mapping of jobs by name, the job is that of the wildcard {name}.
     """
     if isinstance(jobs, BaseModel):
-        return verbatim(placed(jobs).model_dump_json())
+        return unquoted(on_device(jobs).model_dump_json())
 
     def named(wildcards):
         if wildcards.name not in jobs:
             raise WorkflowError(
                 f"{wildcards.name} is not in the configuration: {', '.join(jobs)}"
             )
-        return placed(jobs[wildcards.name]).model_dump_json()
+        return on_device(jobs[wildcards.name]).model_dump_json()
 
     return named
 
 
 @functools.cache
-def traced(wildcards):
+def traces(wildcards):
     """Where each statement is tested, and the code that measures it. Only the page uses this."""
-    return recorded("traces.json", json.dumps(sources(STATEMENTS, STUDIES), indent=1))
+    return note("traces.json", json.dumps(sources(STATEMENTS, STUDIES), indent=1))
 
 
 def table_file(study, name):
@@ -381,7 +356,7 @@ def tables(study):
     return [table_file(study, name) for name in STUDIES[study].TABLES]
 
 
-def drawn(suffix):
+def figure_files(suffix):
     """The files of all figures with this suffix, those of the ledger first."""
     return [
         f"results/paper/figures/{name}{suffix}"
@@ -389,7 +364,7 @@ def drawn(suffix):
     ]
 
 
-def probed(study):
+def probe_files(study):
     """The files of trained models that a probing job reads."""
     part = STUDIES[study]
 
@@ -404,7 +379,7 @@ def probed(study):
     return files
 
 
-def tabulated(study):
+def table_inputs(study):
     """The files from which the tables of a study are made."""
     return [f"results/{path}" for path in STUDIES[study].tabulated(CONFIG.settings)]
 
@@ -420,17 +395,3 @@ def model_files(wildcards):
     folder = model and getattr(model.source, "path", None)
     paths = sorted(Path(folder).glob("*.*")) if folder else []
     return [as_input(str(path)) for path in paths if path.is_file()]
-
-
-def pages_of_card():
-    """The files of the card of each norm; an error if no norm was given."""
-    if CONFIG.card is None:
-        raise WorkflowError(
-            "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
-            " --config 'card={norm: my_norm.py:MyNorm}'"
-        )
-    return [
-        f"results/card/{norm}/card.{end}"
-        for norm in CONFIG.card.norm
-        for end in ("html", "json")
-    ]

@@ -3,7 +3,7 @@
 #         results/dataset/{name}/ with the same files of another text
 
 
-GIVEN = {text: given(text, source) for text, source in CONFIG.every_text.items()}
+GIVEN = {text: sources_file(text, source) for text, source in CONFIG.every_text.items()}
 
 
 rule dataset:

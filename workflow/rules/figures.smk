@@ -33,9 +33,9 @@ for figure, entry in FIGURES.items():
             study=entry.study,
             figure=figure,
             tables=",".join(f"{name}={path}" for name, path in shown.items()),
-            params=verbatim(json.dumps(entry.values(CONFIG))),
-            look=verbatim(json.dumps(LOOK)),
-            caption=verbatim(entry.caption),
+            params=unquoted(json.dumps(entry.values(CONFIG))),
+            look=unquoted(json.dumps(LOOK)),
+            caption=unquoted(entry.caption),
         shell:
             'python "$NORMSCOPE/scripts/draw.py" {params.study} {params.figure} --tables {params.tables}'
             " --params {params.params:q} --look {params.look:q} --caption {params.caption:q}"

@@ -11,7 +11,7 @@ CONFIGURATION = CONFIG.recorded("figures")
 # the text and the layouts of the summary; studies without a section are left out
 LAYOUTS = ("page.html", "pages.lua", "summary.md", "statement.md", "summary.typ", "example.tex")
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
-TEMPLATES += of_studies("section.md")
+TEMPLATES += files_of_studies("section.md")
 # the project's data files, which the manifest lists: prompts and published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
@@ -39,9 +39,9 @@ rule claims:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=verbatim(CONFIGURATION),
+        config=unquoted(CONFIGURATION),
         settings=CONFIG.digest,
-        evidence=verbatim(project("evidence")),
+        evidence=unquoted(project("evidence")),
     shell:
         'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --disputes {input.disputes:q}'
         " --config {params.config:q} --settings {params.settings} --evidence {params.evidence:q}"
@@ -52,12 +52,12 @@ rule frame:
     input:
         code("frame", "all", "pages"),
         TABLES,
-        drawn(".txt"),
+        figure_files(".txt"),
         EVIDENCE,
         claims="results/paper/claims.json",
-        figures=of_studies(figures.FILE),
+        figures=files_of_studies(figures.FILE),
         # the locations of tests and code; no other result depends on them
-        traces=traced,
+        traces=traces,
     output:
         "results/paper/frame.json",
     log:
@@ -69,7 +69,7 @@ rule frame:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=verbatim(CONFIGURATION),
+        config=unquoted(CONFIGURATION),
         evidence=["--evidence", project("evidence")] if EVIDENCE else [],
         demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:
@@ -85,7 +85,7 @@ rule manifest:
         [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read[1:]],
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
-            held(f"results/code/{script}.txt") for script in sorted(PINS)
+            local(f"results/code/{script}.txt") for script in sorted(PINS)
         ],
         data=[data(name) for name in DATA] + documents() + EVIDENCE[:1],
     output:
@@ -94,12 +94,11 @@ rule manifest:
         "results/logs/manifest.log",
     benchmark:
         "results/benchmarks/manifest.tsv"
-    group:
-        "paper"
+    # no group: Snakemake counts all inputs of a group whenever one of them is made
     conda:
         "../envs/normscope.yaml"
     params:
-        config=verbatim(CONFIG.recorded()),
+        config=unquoted(CONFIG.recorded()),
     shell:
         'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data:q}'
         " --config {params.config:q}"
@@ -132,7 +131,7 @@ rule metrics:
 rule render:
     input:
         code("render"),
-        drawn(".svg"),
+        figure_files(".svg"),
         TEMPLATES,
         frame="results/paper/frame.json",
         manifest="results/paper/manifest.json",

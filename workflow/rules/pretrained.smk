@@ -18,12 +18,12 @@ rule pretrained_probe:
     # no benchmark: Snakemake refuses it for cached rules, so the script writes one
     conda:
         "../envs/normscope.yaml"
-    threads: CONFIG.pretrained.threads * slots()
+    threads: CONFIG.pretrained.threads * threads_of_training()
     resources:
-        mem_mb=growing(measure_mb),
+        mem_mb=per_attempt(measure_mb),
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
         fetch_s=timeout_s,
-        runtime=growing(240),
+        runtime=per_attempt(240),
         gpu=GPUS,
     params:
         recipe=recipe(CONFIG.pretrained.probes()),
@@ -39,15 +39,14 @@ rule pretrained_probe:
         " --out results/pretrained/probes/{wildcards.name} &> {log}"
 
 
-# reads:  results/pretrained/tables/, data/prompts.yaml
+# reads:  results/pretrained/tables/
 # writes: results/paper/residual_gain.json, in the format that the published notebook saves
 
 
 rule residual_gain:
     input:
         code("residual_gain"),
-        tables("pretrained"),
-        prompts=data("prompts.yaml"),
+        [table_file("pretrained", name) for name in ("models", "gains", "norms")],
     output:
         "results/paper/residual_gain.json",
     log:
@@ -60,4 +59,4 @@ rule residual_gain:
         "../envs/normscope.yaml"
     shell:
         'python "$NORMSCOPE/scripts/residual_gain.py" --tables results/pretrained/tables'
-        " --prompts {input.prompts:q} --out {output} &> {log}"
+        " --out {output} &> {log}"

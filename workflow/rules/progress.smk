@@ -10,7 +10,7 @@ from normscope.progress import LOGGER, Countdown
 # What Snakemake logs about the run and about each job: thousands of lines. They are in its log file.
 DETAILS = {
     *(LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO),
-    *(LogEvent.JOB_INFO, LogEvent.SHELLCMD, LogEvent.JOB_STARTED),
+    *(LogEvent.JOB_INFO, LogEvent.JOB_STARTED),
     *(LogEvent.JOB_FINISHED, LogEvent.PROGRESS),
 }
 DETAILS_BY_TEXT = (
@@ -19,23 +19,15 @@ DETAILS_BY_TEXT = (
 )
 
 
-def is_here():
-    """Whether this process runs jobs on this machine."""
-    return workflow.is_main_process and workflow.local_exec and not workflow.touch
-
-
 def is_for_terminal(record):
     """Whether a message is an error, a warning, or something other than a detail."""
     is_detail = getattr(record, "event", None) in DETAILS
     is_detail = is_detail or str(record.msg).startswith(DETAILS_BY_TEXT)
-    return record.levelno > logging.INFO or not (is_detail and is_here())
+    return record.levelno > logging.INFO or not is_detail
 
 
 def keep_terminal_short():
-    """Leave details to the log file, unless the user asks for shell commands or debugging output."""
-    asked = workflow.output_settings
-    if asked.dryrun or asked.printshellcmds or asked.verbose:
-        return
+    """Leave details to the log file."""
     for handler in LOGGER.handlers:
         is_file = isinstance(handler, logging.FileHandler)
         if isinstance(handler, logging.StreamHandler) and not is_file:
@@ -44,7 +36,7 @@ def keep_terminal_short():
 
 def say_start():
     """Print what this run trains, and what the comparisons of the card can find."""
-    if is_here():
+    if not IS_CLUSTER:
         COUNTDOWN.start()
         if CONFIG.card is not None:
             LOGGER.info(CONFIG.card.promise())

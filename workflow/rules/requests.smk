@@ -1,13 +1,13 @@
 # What jobs request: threads, memory, time, and the priorities by which they start. This file defines
 # functions only.
-def slots():
+def threads_of_training():
     """Threads that a one-thread training requests: 1, or more if --cores exceeds the machine's cores.
 
     Trainings that share a core evict each other's caches: on 2 cores, 4 at once are 12% slower
     than 2 and then 2. The script always uses one thread, so the results are the same.
     """
-    if workflow.resource_settings.nodes is not None:
-        return 1  # on a cluster, each job has its cores to itself
+    if IS_CLUSTER:
+        return 1  # each job has its cores to itself
     promised = workflow.resource_settings.cores or 1
     return max(1, min(promised, -(-promised // usable_cores())))
 
@@ -39,7 +39,7 @@ def longest_first(study):
     return lambda wildcards: is_shared * FIRST / 2 + of_job(wildcards)
 
 
-def growing(amount):
+def per_attempt(amount):
     """A request that grows with each attempt; the amount may depend on the wildcards."""
 
     def request(wildcards, attempt):
@@ -54,13 +54,15 @@ SLOWEST = 1e10  # floating-point operations of a training per second, on a slow 
 def minutes(rule):
     """The requested time of a training job. It grows with each attempt."""
     of_job = flops(rule)
-    return growing(lambda wildcards: 10 + math.ceil(of_job(wildcards) / SLOWEST / 60))
+    return per_attempt(
+        lambda wildcards: 10 + math.ceil(of_job(wildcards) / SLOWEST / 60)
+    )
 
 
 def train_mb(part):
     """Memory of a training job of a study."""
     stacks = part.trainings()
-    return growing(lambda wildcards: part.train_mb(stacks[wildcards.name], DEVICE))
+    return per_attempt(lambda wildcards: part.train_mb(stacks[wildcards.name], DEVICE))
 
 
 def timeout_s(wildcards):

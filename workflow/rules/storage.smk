@@ -8,7 +8,7 @@ STORED = workflow.storage_settings.default_storage_provider is not None
 SHARED = os.environ.get("NORMSCOPE_SHARED")
 
 
-def held(path):
+def local(path):
     """A file that each machine has, or writes at its start, so it is not taken from the storage."""
     return sourcecache_entry(path, path) if STORED else path
 
@@ -18,7 +18,7 @@ def is_uri(store):
     return "://" in store
 
 
-def link(path, target):
+def link_folder(path, target):
     """Create a folder, and a symbolic link to it."""
     target = os.path.abspath(target)
     os.makedirs(target, exist_ok=True)
@@ -39,11 +39,11 @@ def lay_out(store, studies):
         return
     provider = workflow.storage_registry.default_storage_provider
     prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
-    link("results", provider.object(f"{prefix}/results").local_path())
+    link_folder("results", provider.object(f"{prefix}/results").local_path())
     if SHARED:
         trained = [f"{study}/checkpoints" for study in (*studies, "card")]
         for folder in ["weights", *trained]:
-            link(f"results/{folder}", f"{SHARED}/{folder}")
+            link_folder(f"results/{folder}", f"{SHARED}/{folder}")
     if is_uri(store):
         kept = os.path.abspath(f"{SHARED}/store" if SHARED else "store")
         os.makedirs(kept, exist_ok=True)

@@ -24,7 +24,7 @@ for study, part in STUDIES.items():
             # no benchmark: Snakemake refuses it for cached rules, so the script writes one
             conda:
                 "../envs/normscope.yaml"
-            threads: slots()
+            threads: threads_of_training()
             resources:
                 mem_mb=train_mb(part),
                 runtime=minutes(f"{study}_train"),
@@ -49,7 +49,7 @@ for study, part in STUDIES.items():
             input:
                 code("probe", study),
                 corpus_files(study),
-                probed(study),
+                probe_files(study),
             output:
                 multiext(
                     f"results/{study}/probes/{{name}}/",
@@ -64,10 +64,10 @@ for study, part in STUDIES.items():
                 "probe"
             conda:
                 "../envs/normscope.yaml"
-            threads: slots()
+            threads: threads_of_training()
             resources:
-                mem_mb=growing(2000),
-                runtime=growing(30),
+                mem_mb=per_attempt(2000),
+                runtime=per_attempt(30),
                 gpu=GPUS,
             params:
                 recipe=recipe(part.probes()),
@@ -85,7 +85,7 @@ for study, part in STUDIES.items():
         input:
             code("make_tables", study, "tabulate"),
             corpora(study),
-            tabulated(study),
+            table_inputs(study),
             list(study_files(study).values()),
         output:
             tables(study),
@@ -93,8 +93,6 @@ for study, part in STUDIES.items():
             f"results/logs/{study}_tables.log",
         benchmark:
             f"results/benchmarks/{study}_tables.tsv"
-        group:
-            "tables"
         conda:
             "../envs/normscope.yaml"
         resources:
@@ -105,7 +103,7 @@ for study, part in STUDIES.items():
             study=study,
             models=part.STAGES.models_of or study,
             data="--data results/dataset" if part.STAGES.reads_corpus else "",
-            files=verbatim(json.dumps(study_files(study))),
+            files=unquoted(json.dumps(study_files(study))),
         shell:
             'python "$NORMSCOPE/scripts/make_tables.py" {params.study} --recipe {params.recipe:q}'
             " --models results/{params.models}/models --probes results/{params.study}/probes"

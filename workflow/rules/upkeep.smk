@@ -37,22 +37,19 @@ def check_folders(*names):
 
 def repair(store):
     """Remove damaged results, so that their jobs run again. A dry run only reports them."""
-    is_run = not workflow.output_settings.dryrun
-    if workflow.is_main_process:
-        if is_run:
-            synchronize_stores(store)
-        check_store(store, is_run)
-    if is_ours() and os.access("results", os.W_OK):
+    if not workflow.is_main_process:
+        return  # a job
+    if not IS_DRY_RUN:
+        synchronize_stores(store)
+    check_store(store, not IS_DRY_RUN)
+    is_locked = any(
+        Path(".snakemake").glob("locks/*")
+    )  # by another run in this directory
+    if os.access("results", os.W_OK) and not is_locked:
         warn_of_lost_records("results")
-        check_results("results", is_run)
-        if is_run:
+        check_results("results", not IS_DRY_RUN)
+        if not IS_DRY_RUN:
             clamp_times("results", "store")
-
-
-def is_ours():
-    """Whether this process, and none but this, runs jobs in this directory."""
-    locks = Path(".snakemake/locks")
-    return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
 
 
 def synchronize_stores(store):
@@ -93,7 +90,7 @@ def check_pins():
 
 def check_device():
     """Check that torch finds the GPU that the configuration asks for; clusters have other machines."""
-    if CONFIG.device == "cuda" and is_here() and not torch_finds_gpu():
+    if CONFIG.device == "cuda" and not IS_CLUSTER and not torch_finds_gpu():
         raise WorkflowError(
             "device: cuda, but torch finds no GPU: nothing has run; set device: auto or cpu, or"
             " install a torch that fits the GPU's driver"

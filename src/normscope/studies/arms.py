@@ -29,6 +29,7 @@ FAMILIES = {
 }
 OTHER_FAMILY = 4  # of norms of users: far from the colors of LayerNorm and RMSNorm
 NAMES = 12  # a caption spells out no more
+AS_CHANCE = "and counted as a uniform guess"  # the loss of a diverged run
 
 
 def _words(key: tuple) -> str:
@@ -160,3 +161,8 @@ def mean(title: str, name: str, form: Format = DECIMALS) -> Field:
 def describe_rate(rate: float, tried: int, *, at_edge: bool) -> str:
     """The chosen learning rate, and whether it is the only one or at an end of those tried."""
     return f"{rate:g}{' only' if tried == 1 else ' edge' if at_edge else ''}"
+
+
+def placement_title(placement: str) -> str:
+    """Title of a placement's panel."""
+    return f"placement {placement}" if placement != "none" else "no placement"

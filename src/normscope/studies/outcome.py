@@ -7,10 +7,22 @@ from typing import Any
 import pandas as pd
 
 from normscope.io import dataset
+from normscope.io.tables import collect
 from normscope.io.texts import text_folder
 from normscope.statistics.outcome import unigram_loss, with_outcome
+from normscope.studies.cells import ModelTables
 from normscope.studies.columns import PILOT
 from normscope.studies.pilot import Tuned
+from normscope.studies.stage import TableInputs
+
+
+def trained_models(recipe: ModelTables, inputs: TableInputs) -> pd.DataFrame:
+    """One row per model, with its outcome and what the pilot models say of its cell."""
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    models = collect(inputs.models, "metrics.csv", keys)
+    models = models.astype({"val_loss": float, "diverged_at": "Int64"})
+    models = with_outcomes(models, inputs.corpus, recipe.texts, recipe.eval_tokens)
+    return with_pilot(models, recipe.jobs, recipe.pilot)
 
 
 def with_outcomes(

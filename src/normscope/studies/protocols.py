@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import ADDED, Distinct, GrowingModel, NonEmpty, Rate, Strict
 from normscope.studies.cells import Cell
-from normscope.studies.study import Grid, TransformerStudy, checked
+from normscope.studies.study import Grid, Settings, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 
@@ -88,3 +88,15 @@ class ProtocolStudy(TransformerStudy):
 
     def text_of(self, cell: Any) -> str:
         return self.protocols[cell.protocol].text
+
+    def model_tables(self, settings: Settings) -> dict[str, Any]:
+        """The fields of ``ModelTables``."""
+        used = dict.fromkeys(cell.protocol for cell, _ in self.models())
+        protocols = {name: self.protocols[name] for name in used}
+        return {
+            "jobs": self.cells(),
+            "pilot": self.tuned(settings),
+            "texts": {name: protocol.text for name, protocol in protocols.items()},
+            "eval_tokens": {name: p.training.eval_tokens for name, p in protocols.items()},
+            "level": settings.level,
+        }

@@ -16,9 +16,9 @@ from normscope.pages import style
 from normscope.studies.arms import divergences
 
 RUNS = """\
-protocol,arm,placement,seed,capped_loss,diverged_at
-small,layernorm,pre,1,1.5,
-small,rmsnorm,pre,1,1.6,
+protocol,arm,placement,seed,capped_loss,failed,diverged_at
+small,layernorm,pre,1,1.5,0,
+small,rmsnorm,pre,1,1.6,0,
 """
 CELLS = """\
 protocol,arm,placement,n,rates,rate,at_edge,difference,difference_low,difference_high

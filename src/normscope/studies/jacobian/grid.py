@@ -132,14 +132,7 @@ class Jacobian(ProtocolStudy):
         return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:
-        return JacobianTables(
-            jobs=self.cells(),
-            pilot=self.tuned(settings),
-            probed=list(self.probes()),
-            texts={name: protocol.text for name, protocol in self.protocols.items()},
-            eval_tokens={name: p.training.eval_tokens for name, p in self.protocols.items()},
-            level=settings.level,
-        )
+        return JacobianTables(**self.model_tables(settings), probed=list(self.probes()))
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say.

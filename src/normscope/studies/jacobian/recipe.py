@@ -5,11 +5,9 @@ What is trained is a ``normscope.train.recipe.Stack``.
 
 from typing import NamedTuple
 
-from pydantic import Field
-
 from normscope.nn.recipe import Attention, Feedback, NormBackward, SurrogatesIn
-from normscope.schema import PositiveInt, Strict, rate_name
-from normscope.studies.pilot import Tuned
+from normscope.schema import PositiveInt, rate_name
+from normscope.studies.cells import ModelTables
 from normscope.train.recipe import OnDevice
 
 
@@ -42,15 +40,8 @@ class JacobianProbe(OnDevice):
     windows: PositiveInt
 
 
-class JacobianTables(Strict):
-    """The cell of every training job, which of them were probed, and by protocol the text.
-
-    ``eval_tokens`` is the number of its first validation tokens over which losses are; None is all.
-    """
+class JacobianTables(ModelTables):
+    """What the tables are made from, and the jobs whose models were probed."""
 
     jobs: dict[str, Cell]
-    pilot: dict[str, Tuned] = Field(default={})
     probed: list[str]
-    texts: dict[str, str]
-    eval_tokens: dict[str, int | None]
-    level: float

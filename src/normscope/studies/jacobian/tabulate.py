@@ -14,7 +14,7 @@ from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
 from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
-from normscope.studies.outcome import with_outcomes, with_pilot
+from normscope.studies.outcome import trained_models
 from normscope.studies.stage import TableInputs
 
 KINDS = ["signal", "variant", "place"]  # of norms, which are averaged
@@ -34,10 +34,7 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     # norm_backward and surrogates_in of a gradient are its surrogate's: the models are all exact
     settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
     gradients = collect(inputs.probes, "gradients.csv", settings)
-    losses = collect(inputs.models, "metrics.csv", keys)
-    losses = losses.astype({"val_loss": float, "diverged_at": "Int64"})
-    losses = with_outcomes(losses, inputs.corpus, recipe.texts, recipe.eval_tokens)
-    losses = with_pilot(losses, recipe.jobs, recipe.pilot)[TABLES["losses"].names]
+    losses = trained_models(recipe, inputs)[TABLES["losses"].names]
     picked = chosen(losses)
     paid = surrogates(picked, layers, gradients)
     curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)

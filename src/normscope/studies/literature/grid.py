@@ -121,11 +121,7 @@ class Literature(ProtocolStudy):
 
     def tabulation(self, settings: Settings) -> LiteratureTables:
         return LiteratureTables(
-            jobs=self.cells(),
-            pilot=self.tuned(settings),
+            **self.model_tables(settings),
             baseline_arm=self.baseline.arm,
             baseline_placement=self.baseline.placement,
-            texts={name: protocol.text for name, protocol in self.protocols.items()},
-            eval_tokens={name: p.training.eval_tokens for name, p in self.protocols.items()},
-            level=settings.level,
         )

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Seed, Strict
-from normscope.studies.cells import Cell
-from normscope.studies.pilot import Tuned
+from normscope.studies.cells import Cell, ModelTables
 from normscope.train.recipe import OnDevice
 
 STARTS = "starts"  # the probing job of untrained networks
@@ -48,23 +47,13 @@ class Probe(OnDevice):
     starts: Starts | None = None
 
 
-class LiteratureTables(Strict):
-    """What the tables are made from.
+class LiteratureTables(ModelTables):
+    """What the tables are made from; a probing job measures the models of the job of its name.
 
     Args:
-        jobs: the cell of every training job, whose models a probing job of the same name measures.
-        pilot: what the pilot models say of the cells, by job.
         baseline_arm, baseline_placement: what others of a protocol are compared with.
-        texts: name of the text, by protocol.
-        eval_tokens: of the validation split, from its start, over which losses are, by protocol;
-            None is all.
-        level: confidence level.
     """
 
     jobs: dict[str, Cell]
-    pilot: dict[str, Tuned] = Field(default={})
     baseline_arm: str
     baseline_placement: Placement
-    texts: dict[str, str]
-    eval_tokens: dict[str, int | None]
-    level: float

@@ -10,7 +10,7 @@ from normscope.statistics.summary import describe, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.literature.recipe import STARTS, LiteratureTables
 from normscope.studies.literature.tables import GROWTH, MEASURES, TABLES
-from normscope.studies.outcome import with_outcomes, with_pilot
+from normscope.studies.outcome import trained_models
 from normscope.studies.stage import TableInputs
 
 CELL = TABLES["cells"].keys
@@ -53,9 +53,7 @@ def all_runs(recipe: LiteratureTables, inputs: TableInputs, curves: pd.DataFrame
         curves: One row per recorded step of a model.
     """
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
-    runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
-    runs = with_outcomes(runs, inputs.corpus, recipe.texts, recipe.eval_tokens)
-    runs = with_pilot(runs, recipe.jobs, recipe.pilot)
+    runs = trained_models(recipe, inputs)
     measured = collect(inputs.probes, "models.csv", keys)
     measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])
     runs = runs.merge(growth(curves), on=MODEL, how="left")

@@ -96,14 +96,9 @@ class Main(ProtocolStudy):
         return [*super().tabulated(settings), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
-        protocols = {grid.protocol: self.protocols[grid.protocol] for grid in self.runs}
         return MainTables(
-            jobs=self.cells(),
-            pilot=self.tuned(settings),
+            **self.model_tables(settings),
             probed=list(self.probes()),
             baseline=self.reference,
             batch_sizes=self.batch_sizes,
-            texts={name: protocol.text for name, protocol in protocols.items()},
-            eval_tokens={name: p.training.eval_tokens for name, p in protocols.items()},
-            level=settings.level,
         )

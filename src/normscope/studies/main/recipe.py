@@ -3,11 +3,8 @@
 What is trained is a ``normscope.train.recipe.Stack``.
 """
 
-from pydantic import Field
-
-from normscope.schema import PositiveInt, Strict
-from normscope.studies.cells import Cell
-from normscope.studies.pilot import Tuned
+from normscope.schema import PositiveInt
+from normscope.studies.cells import Cell, ModelTables
 from normscope.train.recipe import OnDevice
 
 
@@ -17,26 +14,17 @@ class StreamProbe(OnDevice):
     windows: PositiveInt
 
 
-class MainTables(Strict):
-    """The cell of every training job, in order, and what is made of their models.
+class MainTables(ModelTables):
+    """What the tables are made from.
 
     Args:
-        jobs: the cell of every training job.
-        pilot: what the pilot models say of the cells, by job.
-        probed: those whose residual stream is measured.
+        probed: the jobs whose models' residual stream is measured.
         baseline: the cell that is held against published numbers; its arm and placement are what
             the others of a protocol are compared with.
         batch_sizes: by protocol, of protocols that differ in nothing else.
-        texts: name of the text, by protocol.
-        eval_tokens: of the validation split, from its start, over which losses are, by protocol;
-            None is all.
     """
 
     jobs: dict[str, Cell]
-    pilot: dict[str, Tuned] = Field(default={})
     probed: list[str]
     baseline: Cell
     batch_sizes: list[dict[str, int]]
-    texts: dict[str, str]
-    eval_tokens: dict[str, int | None]
-    level: float

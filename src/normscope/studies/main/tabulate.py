@@ -15,7 +15,7 @@ from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.cells import Cell
 from normscope.studies.main.recipe import MainTables
 from normscope.studies.main.tables import PARTS, PROBED, TABLES
-from normscope.studies.outcome import with_outcomes, with_pilot
+from normscope.studies.outcome import trained_models
 from normscope.studies.stage import TableInputs
 
 KEYS = TABLES["runs"].keys
@@ -51,9 +51,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
 def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One row per model, its outcome and the gains where its stream was measured; the streams."""
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
-    runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
-    runs = with_outcomes(runs, inputs.corpus, recipe.texts, recipe.eval_tokens)
-    runs = with_pilot(runs, recipe.jobs, recipe.pilot)
+    runs = trained_models(recipe, inputs)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
     laws = collect(inputs.probes, "laws.csv", probed)

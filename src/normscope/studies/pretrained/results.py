@@ -1,71 +1,74 @@
-"""residual_gain.json: what the published notebook saves, under the field's names."""
+"""residual_gain.json: what the published notebook saves, under its keys. No torch.
 
-from collections.abc import Iterable, Mapping, Sequence
+Source: D'Elia 2026, "Clean Residual Gain - NO FINAL LAYERNORM". Means over prompts are arithmetic,
+and standard deviations are over n, as there.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from normscope.hub.prompts import Prompt
-from normscope.studies.pretrained.measures import MODEL, VALIDATION
-from normscope.studies.pretrained.published import (
-    hypothesis_status,
-    inversion,
-    overall,
-    t_of_summary,
-)
+from normscope.studies.pretrained.published import CROWDED, h25_verdict
+from normscope.studies.pretrained.statistics import as_published, with_usual
 
-STATISTICS = "n mean sd min max t p_one_sided status r_deviation p_deviation".split()
-CORRECTED = "log_gain low high p_holm reads r r_low r_high r_p_holm r_given_words".split()
+RATIOS = {"with_ln": "gain_with_final_norm", "no_ln": "gain_hidden_states"}
+DIGITS = 6  # of a number
 
 
-def _rows(table: pd.DataFrame, columns: Iterable[Any] | None = None) -> list[dict[Any, Any]]:
-    """Rows as JSON stores them: None for a missing number."""
-    chosen = table if columns is None else table[list(columns)]
-    return chosen.astype(object).where(chosen.notna(), None).to_dict("records")
+def _result(model: Mapping[Any, Any], gains: pd.DataFrame, norms: pd.DataFrame) -> dict[str, Any]:
+    """What the notebook saves of one model, from its rows under the published protocol."""
+    by_layer = norms.dropna(subset="log_gain").groupby("depth")
+    means = {name: gains[column].mean() for name, column in RATIOS.items()}
+    return {
+        **{f"gain_{name}_mean": _number(mean) for name, mean in means.items()},
+        **{f"gain_{n}_std": _number(gains[column].std(ddof=0)) for n, column in RATIOS.items()},
+        **{f"is_dampening_{name}": bool(mean < 1) for name, mean in means.items()},
+        "all_layer_gains": [_number(np.exp(v["log_gain"]).mean()) for _, v in by_layer],
+        "n_hidden_states": int(model["n_layers"]) + 1,
+        "model": model["model"],
+        "path": model["source"],
+        "n_heads": int(model["n_heads"]),
+        "d_model": int(model["n_embd"]),
+        "d_head": int(model["head_dim"]),
+        "n_layers": int(model["n_layers"]),
+        "rho": _number(model["rho"]),
+    }
 
 
-def document(tables: Mapping[str, pd.DataFrame], prompts: Sequence[Prompt]) -> dict[str, Any]:
+def _number(value: float) -> float | None:
+    """As JSON stores it: None for a missing number, such as that of a norm which is not there."""
+    return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
+
+
+def document(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     """The content of residual_gain.json.
 
     Args:
-        tables: the tables of the study, by name.
-        prompts: the prompts that were measured.
+        tables: models, gains and norms of the study.
     """
-    models, by_model, references = (tables[name] for name in ("models", "by_model", "references"))
-    measured = by_model[by_model["experiment"] == "measured"]
-    layernorm = measured[measured["norm"] == "LayerNorm"]
-    loaded = models.dropna(subset="norm")
-    texts = [
-        {"set": p.set, "category": p.category, "name": p.name, "text": p.text, "words": p.words}
-        | {"expected_entropy": p.expected_entropy, "complexity": p.complexity}
-        for p in prompts
-    ]
-    last_gains = references[references["metric"] == "last_gain"]
+    models = tables["models"].dropna(subset="norm")
+    gains = as_published(tables["gains"], tables["models"])
+    norms = with_usual(tables["norms"], tables["models"])
+    norms = norms[norms["usual"] & (norms["positions"] == "last")]
+    norms = norms[norms["prompt"].isin(gains["prompt"])]
+    results = {
+        row["model"]: _result(
+            row, gains[gains["model"] == row["model"]], norms[norms["model"] == row["model"]]
+        )
+        for row in models.to_dict("records")
+    }
+    right = sum((one["rho"] >= CROWDED) == one["is_dampening_no_ln"] for one in results.values())
     return {
-        "prompts": texts,
-        "models": _rows(loaded.drop(columns="missing")),
-        "not_measured": _rows(models[models["norm"].isna()], ["model", "family", "missing"]),
-        "n_models": len(loaded),
-        "n_prompts": len(prompts),
-        "n_measurements": len(tables["gains"]),
-        "reference_models": [
-            row | {"t_of_mean_sd_n": t_of_summary(row["value"], row["sd"], row["n"])}
-            for row in _rows(last_gains, [*MODEL, "value", "sd", "n", "source"])
-        ],
-        "published_validation": list(VALIDATION),
-        "statistics_as_published": _rows(by_model, [*MODEL, *STATISTICS]),
-        "statistics_corrected": _rows(by_model, [*MODEL, *CORRECTED]),
-        "mean_by_category": _rows(tables["by_category"]),
-        "hypothesis_as_published": {  # of the measured LayerNorm models
-            "layernorm_dampening": hypothesis_status(list(layernorm["status"])),
-            "printed": overall(list(layernorm["status"])),
-            "bentov_inversion": inversion(list(layernorm["r_deviation"].dropna())),
+        "experiment": "Clean Residual Gain - NO FINAL LAYERNORM",
+        "prompts": list(dict.fromkeys(gains["text"])),
+        "precision": "float32",
+        "methodology": {
+            "wrong_metric": "hidden_states[-1] / hidden_states[-2] (includes final LN)",
+            "correct_metric": "hidden_states[-2] / hidden_states[-3] (true last layer gain)",
         },
-        "norms": _rows(tables["by_norm"]),
-        "h25": _rows(tables["h25"]),
-        "measurements": _rows(tables["gains"]),
-        "sites": {
-            model: _rows(layers.drop(columns="model"))
-            for model, layers in tables["layers"].groupby("model", sort=False)
-        },
+        "h25_verdict": h25_verdict(right, len(results)),
+        "h25_accuracy": _number(100 * right / max(len(results), 1)),
+        "results": results,
     }

@@ -24,6 +24,7 @@ from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.measure.residual import site_names
 from normscope.pages.table import PageTable
+from normscope.statistics.summary import select
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import (
     GAIN_COLUMNS,
@@ -110,8 +111,7 @@ def collect(place: Path, models: Pretrained, out: str = "out") -> Path:
     words = flags(recipe=recipe, models=place, probes=place, out=place / out, files=files)
     gc.freeze()  # statsmodels collects garbage at every correction, longer than all the rest
     run("make_tables", ["pretrained", *words])
-    paths = {"tables": place / out, "prompts": DATA / "prompts.yaml"}
-    run("residual_gain", flags(**paths, out=place / out / DOCUMENT))
+    run("residual_gain", flags(tables=place / out, out=place / out / DOCUMENT))
     gc.unfreeze()
     return place / out
 
@@ -167,13 +167,11 @@ def test_without_a_measured_model_the_published_rows_are_left(none):
             or name == "models"
         )
     document = results(none)
-    assert (document["n_models"], document["n_measurements"]) == (0, 0)
-    assert document["hypothesis_as_published"]["layernorm_dampening"] == "no data"
+    assert (document["results"], document["h25_verdict"]) == ({}, "no data")
 
 
 def test_a_missing_model_is_named_with_its_reason(two):
-    (row,) = results(two)["not_measured"]
-    assert row == {"model": "gone", "family": "F g", "missing": MISSING}
+    assert "gone" not in results(two)["results"]
     assert by(tables(two)["models"], "model")["gone"]["missing"] == MISSING
 
 
@@ -208,6 +206,34 @@ def test_a_token_is_read_as_it_was_written(token, tmp_path):
     gains = read_measurements(tmp_path / "gains.csv")
     assert gains[list(row)].to_dict("records") == [row]
     assert math.isnan(gains["last_gain"].item())
+
+
+def test_the_document_has_the_means_over_prompts_that_the_notebook_saves(two):
+    document = results(two)
+    assert (two / DOCUMENT).stat().st_size < 20_000
+    assert list(document["results"]) == ["base", "tuned"]
+    benchmark = [p for p in PROMPTS if p.set == SET]
+    assert document["prompts"] == [p.text for p in benchmark]
+    for model, bos in (("base", "on"), ("tuned", "off")):
+        found = document["results"][model]
+        gains, norms = (
+            pd.read_csv(two.parent / model / f"{name}.csv").set_index("prompt")
+            for name in ("gains", "norms")
+        )
+        gains, norms = (
+            select(table, bos=bos, positions="last").loc[[p.name for p in benchmark]]
+            for table in (gains, norms)
+        )
+        values = gains["gain_hidden_states"].to_numpy()
+        assert found["gain_no_ln_mean"] == pytest.approx(values.mean(), rel=1e-5)
+        assert found["gain_no_ln_std"] == pytest.approx(values.std(), rel=1e-5)
+        assert found["is_dampening_no_ln"] == (values.mean() < 1)
+        layers = norms.assign(gain=np.exp(norms["log_gain"])).groupby("depth")["gain"].mean()[1:]
+        assert found["all_layer_gains"] == pytest.approx(layers.tolist(), rel=1e-5)
+        assert (found["n_hidden_states"], found["rho"]) == (4, 0.5)
+    # H25 predicts a gain below 1 of both, at a rho of 0.5
+    right = sum(one["is_dampening_no_ln"] for one in document["results"].values())
+    assert document["h25_accuracy"] == 50 * right
 
 
 def page(folder: Path) -> dict[str, PageTable]:

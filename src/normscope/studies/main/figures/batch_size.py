@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.studies.arms import (
+    AS_CHANCE,
     add_sample,
     arm_legend,
     divergences,
@@ -16,7 +17,6 @@ from normscope.studies.arms import (
     in_order,
     line_look,
 )
-from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
 COLUMNS = {"capped_loss": "validation loss", "excess": "above the same seed at the largest batch"}
 SHIFT = 0.25  # octaves over which arms are dodged
@@ -46,7 +46,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         draw_text(of_text, batches[batches["text"] == text], text if rows > 1 else "")
     arm_legend(figure)
     n = describe_sizes(batches)
-    lost = divergences(batches, ("arm", "batch_size"), AS_NOTHING_KNOWN)
+    lost = divergences(batches, ("arm", "batch_size"), AS_CHANCE)
     return figure, f"n: {n}. {lost}"
 
 

@@ -18,9 +18,9 @@ from normscope.studies.arms import (
     draw_models,
     in_order,
     line_look,
+    placement_title,
     sample_sizes,
 )
-from normscope.studies.main.figures import placement_title
 
 BINS = 40  # points of a smoothed training curve
 LOSSES = ["train_loss", "val_loss"]

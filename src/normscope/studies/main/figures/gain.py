@@ -17,9 +17,9 @@ from normscope.studies.arms import (
     count,
     divergences,
     in_order,
+    placement_title,
     sample_sizes,
 )
-from normscope.studies.main.figures import placement_title
 
 SHIFT = 0.5  # blocks over which arms are dodged
 
