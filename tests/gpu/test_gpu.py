@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import torch
 from jobs import KINDS, SEEDS, Job
-from literature_recipes import literature_grid
 from pretrained_models import PROMPTS, from_directory, half_of_memory, random_model, save, tokenizer
 from processes import Script, flags
 from pydantic import BaseModel
@@ -26,11 +25,7 @@ import normscope
 from normscope.hub.recipe import Measured
 from normscope.io import dataset
 from normscope.io.dataset import Dataset
-from normscope.nn.arms import ARMS
-from normscope.studies.card.recipe import Costs
-from normscope.studies.card.speed import speed
 from normscope.studies.jacobian.recipe import JacobianProbe
-from normscope.studies.main.recipe import StreamProbe
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack
 from normscope.train.recipe import Device, Stack
 from normscope.train.runtime import FP32_ERROR, Runtime, product_error, start
@@ -102,20 +97,6 @@ def test_a_stack_has_the_curves_that_its_models_have_alone_on_the_cpu(name):
         assert learner.val_loss is not None
         if isinstance(stack, Stack):  # of the same text
             assert learner.val_loss.mean == pytest.approx(on_cpu.mean, rel=bound)
-
-
-@pytest.mark.parametrize("changes", [{"dropout": 0.3}, {"dropout": 0.3, "feedback": "fa"}])
-def test_each_model_of_a_stack_ends_where_it_would_alone_there(changes):
-    stack = recipe(tied_head=False, seeds=SEEDS, **changes)
-    problem, runtime = problem_of(stack), on_gpu()
-    together = Trainer(problem, SEEDS, runtime)
-    to_end(together)
-    for learner in together.learners:
-        single = Trainer(problem, [learner.seed], runtime)
-        to_end(single)
-        pairs = zip(learner.model.parameters(), single.learners[0].model.parameters(), strict=True)
-        for stacked, alone_there in pairs:
-            torch.testing.assert_close(stacked, alone_there, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -205,13 +186,6 @@ def assert_same_on_both(
         assert_close(gpu, cpu)
 
 
-def test_the_residual_stream_is_that_of_the_cpu(tmp_path, data):
-    models = write(tmp_path / "models", recipe(n_layer=3, seeds=[10, 2]), [1.5, 1.6])
-    probe = StreamProbe(windows=3)
-    paths = {"models": models.parent, "name": models.name, "data": data}
-    assert_same_on_both("probe main", probe, tmp_path, "stream", **paths)
-
-
 @pytest.mark.parametrize("feedback", ["backprop", "fa", "dfa"])
 def test_the_decomposition_of_norms_is_that_of_the_cpu(tmp_path, data, feedback):
     stack = recipe(n_layer=2, tied_head=False, feedback=feedback, seeds=[1, 2])
@@ -254,15 +228,6 @@ def test_the_script_trains_on_the_gpu_and_says_so(tmp_path, data):
     assert "continuing from step 11" in again
 
 
-def test_models_of_the_literature_have_the_measures_of_the_cpu(tmp_path, data):
-    grid = literature_grid()
-    name, stack = next(iter(grid.trainings().items()))
-    write(tmp_path / "models" / name, stack, [2.0] * len(stack.seeds))
-    probe = grid.probes()[name]
-    paths = {"models": tmp_path / "models", "data": data, "name": name}
-    assert_same_on_both("probe literature", probe, tmp_path, "models", "blocks", **paths)
-
-
 @pytest.mark.parametrize("streamed", [False, True], ids=["in memory", "read at each pass"])
 def test_a_pretrained_model_has_the_gains_of_the_cpu(tmp_path, streamed):
     """Also if the limit for the GPU's memory is half of the weights."""
@@ -300,15 +265,3 @@ def test_calls_from_python_take_a_model_on_the_gpu(kind):
         found.append([gains, removable, folded.table, norms.table()])
     for cpu, gpu in zip(*found, strict=True):
         assert_close(gpu, cpu)
-
-
-def test_the_speed_of_norms_is_measured_on_the_gpu():
-    """LayerNorm of the registry against torch's: both modes, with finite ratios."""
-    recipe = Costs(
-        norms={"layernorm": ARMS["layernorm"].norm}, widths=[64], rounds=2, compiles=True
-    )
-    table = speed(recipe, torch.device(GPU))
-    assert set(table["mode"]) <= {"eager", "compiled"}
-    ratios = table[["forward", "backward", "to_layernorm", "to_rmsnorm"]]
-    assert np.isfinite(ratios).all(axis=None)
-    assert (ratios > 0).all(axis=None)

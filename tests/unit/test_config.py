@@ -188,10 +188,6 @@ def test_an_error_names_the_key_the_value_and_the_remedy(key, value, parts):
     assert all(part in line for part in parts), line
 
 
-def test_a_configuration_must_be_a_mapping():
-    assert problems([1])[0].startswith("configuration: ")
-
-
 def test_jobs_read_the_text_of_their_protocol():
     """No run of config.yaml reads a second text, so that no job needs its package."""
     assert load(MAIN).texts_read == ["dataset"]

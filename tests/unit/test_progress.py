@@ -1,56 +1,12 @@
 """The remaining time that a run prints, from Snakemake's own log of a small workflow."""
 
 import logging
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from normscope.progress import LOGGER, Countdown, about
 from normscope.studies.study import Size
-
-SNAKEFILE = """
-from normscope.progress import LOGGER, Countdown
-from normscope.studies.study import Size
-
-countdown = Countdown({"a_train": {n: Size(2, float(n)) for n in "123"}})
-LOGGER.addHandler(countdown)
-
-onstart:
-    countdown.start()
-
-rule all:
-    input: "1.txt", "2.txt", "probe.txt"
-
-rule a_train:
-    output: "{name}.txt"
-    priority: lambda wildcards: int(wildcards.name)
-    shell: "sleep 1.2; touch {output}"
-
-rule a_probe:
-    input: "3.txt"
-    output: "probe.txt"
-    priority: 9
-    shell: "exit 1"
-"""
-
-
-def test_a_run_prints_what_it_trains_and_the_remaining_time_after_its_first_training(
-    tmp_path: Path,
-):
-    (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--keep-going", "--nocolor"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "5 jobs. Models to train, at most: a 6 in 3 jobs. Ctrl-C stops" in done.stderr
-    lines = re.findall(r"^Finished jobid.*|^\d+% of the work, about .* left$", done.stderr, re.M)
-    assert [line.partition(" ")[0] == "Finished" for line in lines] == [True, False] * 3
-    shares = [int(line.partition("%")[0]) for line in lines[1::2]]
-    assert shares == sorted(set(shares))
-    (log,) = (tmp_path / ".snakemake/log").iterdir()
-    assert lines[1] in log.read_text()
 
 
 def test_the_time_left_is_the_work_left_at_the_pace_of_each_rule(caplog: pytest.LogCaptureFixture):

@@ -134,18 +134,3 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     assert not list((other.root / "results/benchmarks").glob("*_train"))
     tables = "results/main/tables"
     assert other.digests(tables) == recorded.digests(tables)
-
-
-def test_back_and_forth_between_two_configurations_trains_nothing(
-    made: Project, diverged: Project, tmp_path: Path
-):
-    project = diverged.copy(tmp_path / "project")
-    tables = made.digests("results/main/tables")
-    assert project.digests("results/main/tables")["runs.csv"] != tables["runs.csv"]
-    entries = set((project.root / "store").iterdir())
-    shutil.copy(made.root / "config.yaml", project.root)
-    project.snakemake("models", "main")
-    for table in ("runs", "curves", "arms"):
-        assert project.digests("results/main/tables")[f"{table}.csv"] == tables[f"{table}.csv"]
-    assert set((project.root / "store").iterdir()) == entries
-    assert not set(project.planned()) & TRAINED

@@ -117,8 +117,7 @@ def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: P
     project = made.copy(tmp_path / "project")
     shutil.copytree(project.root / "tiny_model", project.root / "cut")
     weights = project.root / "cut" / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:-100])
+    weights.write_bytes(weights.read_bytes()[:-100])
     other = "  - {name: cut, family: Tiny, source: {kind: directory, path: cut}}\n  memory_gb"
     config = project.root / "config.yaml"
     config.write_text(config.read_text().replace("  memory_gb", other, 1))
@@ -128,11 +127,7 @@ def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: P
     table = (project.root / "results/pretrained/tables/models.csv").read_text()
     assert re.search("^tiny,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
     assert re.search("^cut,Tiny,.*cut/model.safetensors is truncated", table, re.MULTILINE)
-    assert project.planned()["pretrained_probe"] == 1  # a failure is retried
-    weights.write_bytes(whole)
-    project.snakemake("pretrained")
-    table = (project.root / "results/pretrained/tables/models.csv").read_text()
-    assert re.search("^cut,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+    assert project.planned("pretrained")["pretrained_probe"] == 1  # a failure is retried
 
 
 def test_a_model_s_directory_may_be_a_clone(made: Project, tmp_path: Path):

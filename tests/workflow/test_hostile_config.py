@@ -18,9 +18,9 @@ from normscope.io import dataset
 # all that a shell or a reader of flags could take for something else, in 100 characters
 MIXED = '-it\'s "q" `touch PWNED` $(touch PWNED) ; touch PWNED # ünï 世 \\ &|<*?[a]~!'
 BRACES = "{input} {wildcards.x}"  # Snakemake's wildcards
-NO_NAMES = ["a\nb", "a\0b", "\ud800", ""]  # no file can have them
+NO_NAMES = ["a\nb", "a\0b", ""]  # no file can have them
 HOSTILE = [MIXED, f"{MIXED} {BRACES}", f"https://host/{MIXED}", *NO_NAMES]
-HOSTILE += ["--out", "{input}", "ünï_世", "a" * 300, "..", "~"]
+HOSTILE += ["--out", "{input}", "a" * 300, ".."]
 PIN = {"kind": "wheel", "requirement": "a==1", "sha256": "0" * 64, "member": "a/b.gguf"}
 SOURCES = [{"kind": "path", "path": "corpus.txt"}, {"kind": "url", "url": "https://host/a"}, PIN]
 HUB = {"kind": "hub", "repo": "org/model", "revision": "refs/pr/1"}

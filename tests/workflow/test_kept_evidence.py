@@ -77,7 +77,6 @@ def test_a_study_alone_is_kept_and_statements_are_judged_from_all_tables(
     runs = json.loads((copy / "run.json").read_text())["runs"]
     others = [study for study in STUDIES if study != "recall"]
     assert [one["studies"] for one in runs] == [[study] for study in (*others, "recall")]
-    assert "differs" not in verified(made, copy, ok=True)
 
 
 def test_models_trained_again_end_where_they_did(made: Project, kept: Path):

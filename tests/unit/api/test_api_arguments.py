@@ -51,13 +51,6 @@ def test_an_argument_of_another_type_is_named(function, name):
         assert "\n" not in str(e.value)
 
 
-def test_names_may_be_in_a_series_and_prompts_in_an_iterator():
-    model, names = RIGHT["model"], ["transformer.h.1.ln_1", "transformer.ln_f"]
-    series = pd.Series(names, index=[5, 7])
-    assert normscope.removable(model, TOKENS, series)["norm"].tolist() == [*names, "all"]
-    assert {*normscope.gain(model, tokenizer(), iter(TEXTS))["prompt"]} == {*TEXTS}
-
-
 @contextmanager
 def during(change: Callable[[Any], object], value: Any, before: Any) -> Iterator[None]:
     """A setting of torch in the body."""

@@ -62,14 +62,6 @@ def test_a_table_reads_back_as_written(stored):
     pd.testing.assert_frame_equal(read, WORDS, check_dtype=False)
 
 
-def test_the_tables_of_the_evidence_are_those_of_its_files():
-    kept = ROOT / "evidence"
-    names = normscope.tables(kept)
-    assert {f"{p.parent.name}.{p.stem}" for p in kept.glob("*/*.csv")} == set(names)
-    chosen = normscope.table("main.chosen", kept)
-    assert len(chosen) == (kept / "main/chosen.csv").read_text().count("\n") - 1
-
-
 def test_a_changed_table_an_empty_one_and_a_folder_are_damaged(run):
     path = run / "main/tables/words.csv"
     path.write_text(path.read_text().replace("1.5", "1.6"))

@@ -344,14 +344,6 @@ def test_a_norm_that_cannot_be_measured_has_a_row_with_the_reason_and_the_others
     assert all(map(math.isnan, other.values()))
 
 
-def test_without_with_the_table_says_how_to_watch():
-    model = Net()
-    norms = normscope.watch(model)
-    plain(model, inputs())
-    with pytest.raises(normscope.Explained, match=r"inside of `with normscope\.watch"):
-        norms.table()
-
-
 @pytest.mark.parametrize(
     ("model", "words"),
     [

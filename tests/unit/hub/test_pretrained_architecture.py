@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from pretrained_models import (
     HEADS,
     KINDS,
@@ -106,12 +105,3 @@ def test_heads_are_those_of_the_weights(kind):
     assert shape["rho"] == HEADS / shape["head_dim"]
     assert shape["rho_as_published"] == HEADS / (WIDTH // HEADS)
     assert shape["grouped_queries"] == (kind in "llama llama_tied mistral gemma qwen2".split())
-
-
-def test_heads_and_depth_are_those_of_the_decoder_and_a_model_without_heads_has_no_rho():
-    shape = attention_shape(
-        random_model("bart", decoder_layers=3, decoder_attention_heads=8).config
-    )
-    assert (shape["n_layers"], shape["n_heads"]) == (3, 8)
-    with pytest.raises(Explained, match=r"mamba .*rho is not defined"):
-        attention_shape(transformers.MambaConfig())

@@ -72,12 +72,6 @@ def test_prompts_are_tokenized_with_and_without_bos():
         assert tokens.decode(list(off)) == p.text
 
 
-def test_a_tokenizer_without_bos_gives_prompts_without_bos():
-    sequences, adds = tokenize(tokenizer(bos=False), [prompt("The capital")])
-    assert [s.bos for s in sequences] == ["off"]
-    assert adds is False
-
-
 @pytest.mark.parametrize(
     ("adds", "expected"),
     [("$A", False), ("<s> $A", True), ("$A </s>", None), ("<s> $A </s>", None)],

@@ -107,17 +107,6 @@ def test_even_attention_and_a_planted_activation_have_their_closed_forms(tmp_pat
             assert {name: row[name] for name in expected} == close(expected)
 
 
-def test_without_attention_weights_the_sink_alone_is_missing(tmp_path):
-    loaded = load(save(random_model("gpt2"), tmp_path))
-    complete = inside(loaded)
-    loaded.model.set_attn_implementation("sdpa")
-    for key, blocks in inside(loaded).items():
-        for row, known in zip(blocks, complete[key], strict=True):
-            assert math.isnan(row["sink"])
-            rest = {name: known[name] for name in (*MEASURES, "first_norm") if name != "sink"}
-            assert {name: row[name] for name in rest} == close(rest)
-
-
 def test_what_is_padded_does_not_count_and_other_outputs_have_no_measure():
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0]])
     weights, stream = torch.rand(3, 4, 3, 3), torch.randn(3, 3, 8)

@@ -16,7 +16,6 @@ from normscope.io.files import (
     read_svg,
     seal,
     write_bytes,
-    write_json,
 )
 
 WRITE = """
@@ -44,20 +43,6 @@ def writer(
     return subprocess.Popen(
         [sys.executable, "-c", WRITE, *arguments], stdout=subprocess.PIPE, text=True
     )
-
-
-def test_missing_directories_are_made_and_nothing_else_is_left(tmp_path):
-    path = tmp_path / "a" / "b" / "file"
-    write_bytes(path, b"\x00\xff")
-    assert path.read_bytes() == b"\x00\xff"
-    assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_json_refuses_numbers_that_json_lacks(tmp_path, number):
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "j", {"x": number})
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_leaves_the_old_file_and_names_it(tmp_path):

@@ -72,13 +72,6 @@ def test_invalid_sums_are_damage(place, tmp_path, content):
     assert store.find_damaged(place, tmp_path / "seen.json").keys() == {A}
 
 
-@pytest.mark.parametrize("name", ["model", "SHA256SUMS"])
-def test_an_incomplete_entry_is_left_to_be_completed(place, tmp_path, name):
-    (place / f"{A}{name}").unlink()
-    assert store.find_damaged(place, tmp_path / "seen.json") == {}
-    assert store.keys(place) == {A, B}
-
-
 @pytest.mark.parametrize("is_inside", [True, False])
 def test_links_lead_to_the_store_and_stay_in_a_project_that_moves(
     place, tmp_path, monkeypatch, is_inside
@@ -109,17 +102,3 @@ def test_links_lead_to_the_store_and_stay_in_a_project_that_moves(
         shutil.copytree(tmp_path, moved := tmp_path.with_name("moved"), symlinks=True)
         copied = moved / model.relative_to(tmp_path)
         assert copied.resolve().is_relative_to(moved.resolve())
-
-
-def test_files_that_all_may_write_get_the_mode_of_a_new_file(place):
-    """Snakemake gives them that mode; another, such as that of DVC's links, stays."""
-    modes = {f"{A}model": 0o666, f"{A}curve.csv": 0o444, ".gitignore": 0o666}
-    for name, mode in modes.items():
-        (place / name).chmod(mode)
-    before = os.umask(0o027)
-    try:
-        store.reset_modes(place)
-    finally:
-        assert os.umask(before) == 0o027
-    found = {name: (place / name).stat().st_mode & 0o777 for name in modes}
-    assert found == modes | {f"{A}model": 0o640}

@@ -35,11 +35,6 @@ def forward(*statements: str, gives: str = f"self.gain * {RMS}") -> str:
     return "\n".join(["def forward(self, x):", *lines, f"    return {gives}"])
 
 
-def test_a_norm_of_each_token_can_be_stacked(tmp_path):
-    found = examined(tmp_path, forward())
-    assert (found.is_flat, found.is_token_wise, found.is_random, found.stacks) == (0, 1, 0, 1)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "found"),
     [

@@ -7,7 +7,6 @@ import torch
 from recall_recipes import moved
 from torch import Tensor, nn
 
-from normscope.errors import Explained
 from normscope.measure.frozen_norms import FrozenNorm, frozen, replaced
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
@@ -91,14 +90,3 @@ def test_modules_are_replaced_wherever_they_occur_and_restored():
         assert norm not in list(model.modules())
     assert list(model.modules()) == before
     assert model.get_submodule("b.1") is norm
-
-
-def test_what_cannot_be_frozen_is_named_with_the_reason():
-    model = nn.Sequential(nn.Identity(), nn.BatchNorm1d(D))
-    with pytest.raises(Explained, match="norm 1 cannot be frozen: BatchNorm1d does not compute"):
-        frozen(model.double().eval(), ["1"], [draw(2, D)])
-    unused = nn.ModuleList([nn.LayerNorm(D)])
-    with pytest.raises(Explained, match="0 cannot be frozen: the model does not run it"):
-        frozen(unused, ["0"], [draw(2, D)], run=lambda x: x)
-    with pytest.raises(Explained, match="no first position"):
-        frozen(nn.Sequential(nn.LayerNorm(D).double()), ["0"], [draw(2, D)], first_apart=True)

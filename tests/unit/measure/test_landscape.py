@@ -127,26 +127,3 @@ def test_a_filter_normalized_direction_has_the_rows_of_the_matrices_and_moves_no
         ours = np.linalg.norm(d.detach().double().numpy(), axis=1)
         np.testing.assert_allclose(ours, rows, rtol=1e-5)
     assert matrices == 6  # embedding, queries with keys and values, projection, two of MLP, head
-
-
-def shared(model: nn.Module, direction: list[Tensor]) -> dict[str, Tensor]:
-    names = [name for name, _ in model.named_parameters()]
-    named = dict(zip(names, direction, strict=True))
-    return {n: d for n, d in named.items() if not n.startswith("norm") and d.dim() > 1}
-
-
-@pytest.mark.parametrize("arm", ["layernorm", "scalenorm_affine", "batchnorm", "derf"])
-def test_arms_share_the_directions_of_the_matrices_that_they_share(arm):
-    """Filter-normalized ones are the same; unit ones are parallel, one length over all of them."""
-    models = []
-    for name in (arm, "none"):
-        torch.manual_seed(1)
-        models.append(RecallModel(task("recall"), ARMS[name].norm))
-    ours, theirs = (shared(m, filter_normalized(m, generator())) for m in models)
-    assert len(theirs) == 6
-    assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], d) for name, d in theirs.items())
-    ours, theirs = (shared(m, unit_direction(m, generator())) for m in models)
-    ratios = torch.cat([(ours[name] / d).flatten() for name, d in theirs.items()])
-    torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios[0])))
-    assert 0.5 < ratios[0] <= 1

@@ -7,7 +7,7 @@ import torch
 from recipes import recipe
 
 from normscope.nn.arms import ARMS
-from normscope.nn.custom import CustomNorm, given, load
+from normscope.nn.custom import load
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.norms import build
 from normscope.nn.recipe import Custom, Norm, Placement
@@ -102,13 +102,6 @@ def test_two_files_of_one_name_may_import_modules_of_one_name(tmp_path):
         made.append(load(Custom(name="n.py:N", folder=str(folder), code="0")))
     assert [kind.value for kind in made] == [1, 2]  # type: ignore[attr-defined]
     assert load(Custom(name="n.py:N", folder=str(tmp_path / "1"), code="0")) is made[0]
-
-
-def test_a_class_that_is_given_takes_the_place_of_the_code():
-    with given(torch.nn.LayerNorm):
-        norm = build(custom("missing.py:N"), 8)
-    assert isinstance(norm, CustomNorm)
-    assert isinstance(norm.inner, torch.nn.LayerNorm)
 
 
 def test_a_random_norm_draws_from_the_generator_of_its_model():

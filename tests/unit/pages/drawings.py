@@ -63,20 +63,3 @@ def data(line: Line2D) -> tuple[list[float], list[float]]:
     x, y = (np.asarray(values, dtype=float) for values in line.get_data())
     known = np.isfinite(x) & np.isfinite(y)
     return x[known].tolist(), y[known].tolist()
-
-
-def points(axis: Axes, marker: str) -> list[tuple[float, float]]:
-    """All points that have this marker and no line."""
-    lines = [x for x in axis.lines if x.get_linestyle() == "None" and x.get_marker() == marker]
-    return [at for line in lines for at in zip(*data(line), strict=True)]
-
-
-def labelled(axis: Axes, label: str) -> tuple[list[float], list[float]]:
-    """x and y of the one line that has data and this label."""
-    (line,) = [x for x in axis.lines if x.get_label() == label and len(data(x)[0])]
-    return data(line)
-
-
-def ticks(axis: Axes, which: str = "x") -> list[str]:
-    labels = axis.get_xticklabels() if which == "x" else axis.get_yticklabels()
-    return [label.get_text() for label in labels]

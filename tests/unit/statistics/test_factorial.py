@@ -101,11 +101,3 @@ def test_a_seed_with_a_cell_missing_is_left_out_and_n_says_so(lost):
     table = effects_by_contrast(runs)
     assert {row["n"] for row in table.values()} == {2}
     assert table == whole
-
-
-@pytest.mark.parametrize("level", ["learned", "2"])
-def test_a_second_run_of_another_cell_does_not_replace_a_missing_one(level):
-    """As many rows as cells, but one cell twice or one of a level that is not crossed."""
-    runs = crossed(lambda c, _: 1.0)
-    runs.loc[runs.index[(runs["radius"] == "1") & (runs["seed"] == 0)][0], "radius"] = level
-    assert {row["n"] for row in effects_by_contrast(runs).values()} == {1}

@@ -58,14 +58,6 @@ def test_rows_are_selected_by_values():
     assert len(select(table)) == 3
 
 
-def test_interval_of_students_own_data():
-    """Student 1908, hours of sleep gained; the interval as R's help of t.test gives it."""
-    gained = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
-    e = estimate(gained, 0.95)
-    assert e.mean == pytest.approx(1.58)
-    assert (e.low, e.high) == pytest.approx((0.7001142, 2.4598858), abs=1e-7)
-
-
 @pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.nan], [1.0, math.inf]])
 def test_no_value_and_no_finite_value_are_errors(values):
     with pytest.raises(ValueError, match="finite"):

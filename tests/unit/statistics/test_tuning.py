@@ -29,13 +29,6 @@ def test_every_seed_has_the_rate_that_is_best_over_the_others():
         assert picked.loc[seed, "loss"] == losses[i, best]
 
 
-def test_one_seed_chooses_for_itself_and_cells_are_apart():
-    one = table(np.array([[2.0, 1.0, 3.0]]))
-    two = pd.concat([one, one.assign(arm="b", loss=[1.0, 2.0, 3.0])])
-    picked = chosen(two, ["arm"], by="loss")
-    assert list(picked["learning_rate"]) == [0.003, 0.001]
-
-
 @pytest.mark.parametrize(
     ("best", "rates", "at_edge"), [(0, 3, True), (1, 3, False), (2, 3, True), (0, 2, False)]
 )

@@ -50,18 +50,6 @@ def test_adamw_is_torchs_to_the_bit(rate, decays):
             assert torch.equal(ours.steps[i], torchs.state[p]["step"])
 
 
-def test_second_moments_are_means_of_squares():
-    """Means of the squared gradients with exponentially decaying weights."""
-    ours, steps = adamw(drawn(1)), range(7)
-    for step in steps:
-        ours.step(gradients(step), 0.01)
-    weights = [0.95 ** (len(steps) - 1 - step) for step in steps]
-    for i, moment in enumerate(ours.second_moments()):
-        squares = [w * gradients(step)[i].square() for w, step in zip(weights, steps, strict=True)]
-        assert moment is not None
-        torch.testing.assert_close(moment, sum(squares) / sum(weights), rtol=1e-5, atol=0)
-
-
 def in_float64(seed: int, *shapes: tuple[int, ...]) -> list[Tensor]:
     g = torch.Generator().manual_seed(seed)
     return [torch.randn(shape, generator=g, dtype=torch.float64) for shape in shapes]

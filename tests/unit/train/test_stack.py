@@ -159,17 +159,3 @@ def test_a_nan_stays_in_its_model_which_stops_moving(arm):
     assert diverged.curve == [{"step": 1, "train_loss": None}]
     for i in (0, 2):
         assert_ends_as(alone(problem, SEEDS[i]), trainer.learners[i], 1e-12)
-
-
-def test_a_step_returns_the_mean_loss_of_the_models_that_have_not_diverged():
-    problem = problem_of(recipe(seeds=SEEDS))
-    trainer = Trainer(problem, SEEDS, FP32)
-    losses = [alone(problem, seed).losses for seed in SEEDS]
-    assert trainer.advance() == pytest.approx(sum(of_one[0] for of_one in losses) / 3, rel=1e-6)
-    poisoned(trainer, 0)
-    assert math.isnan(trainer.advance())
-    assert trainer.advance() == pytest.approx((losses[1][2] + losses[2][2]) / 2, rel=1e-6)
-    poisoned(trainer, 1)
-    poisoned(trainer, 2)
-    trainer.advance()
-    assert (trainer.done, trainer.step) == (True, 3)

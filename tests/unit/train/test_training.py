@@ -9,7 +9,7 @@ from recipes import DATA, recipe
 from torch import Generator
 from trainings import FP32, InFloat64, alone, averages, problem_of, to_end, trained
 
-from normscope.io.dataset import Dataset, DatasetError
+from normscope.io.dataset import Dataset
 from normscope.train.trainer import Trainer, learning_rate
 
 
@@ -69,17 +69,6 @@ def test_a_loss_that_is_not_finite_is_a_divergence_without_a_number(stack, diver
     assert (learner.diverged_at, learner.val_loss, trainer.step) == (diverged_at, None, step)
     assert learner.curve[-1]["step"] == diverged_at
     assert learner.curve[-1].get("val_loss") is None
-
-
-@pytest.mark.parametrize("split", ["train", "val"])
-def test_a_split_must_be_longer_than_a_window(split):
-    tokens = {"train": DATA.train, "val": DATA.val}
-    with pytest.raises(
-        DatasetError, match=f"the {split} split has 8 tokens; windows of block_size"
-    ):
-        problem_of(recipe(), Dataset(**tokens | {split: DATA.train[:8]}, chars=DATA.chars))
-    trainer = trained(recipe(), Dataset(**tokens | {split: DATA.train[:9]}, chars=DATA.chars))
-    assert trainer.learners[0].val_loss is not None
 
 
 @pytest.mark.parametrize(("train_tokens", "seen"), [(20, 20), (None, 40), (99, 40)])

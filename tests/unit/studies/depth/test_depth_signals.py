@@ -7,27 +7,16 @@ import pandas as pd
 import pytest
 import torch
 from depth_recipes import Linear, T, dense, normal, orthogonal, tokens, transformer
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure.signals import angle, length, signals
+from normscope.measure.signals import angle, signals
 from normscope.studies.depth.probe import probed
 from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import TABLES
 from normscope.studies.depth.tabulate import rates
 
 D, N = 6, 10  # width, tokens
-
-
-@given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12), st.integers(-300, 300))
-def test_a_length_is_that_of_numpy_at_any_scale(values, power):
-    """2^k scales without rounding, until numbers are subnormal."""
-    parts = [torch.tensor(values[:1]).double(), torch.tensor(values[1:] or [0.0]).double()]
-    expected = np.linalg.norm(torch.cat(parts).numpy())
-    scaled = [torch.ldexp(p, torch.tensor(power)) for p in parts]
-    assert length(scaled) == pytest.approx(math.ldexp(expected, power), rel=1e-12)
 
 
 @pytest.mark.parametrize("degrees", [0.0, 1e-3, 30.0, 90.0, 135.0, 180.0])
@@ -99,10 +88,6 @@ def test_signals_of_a_transformer_are_those_of_plain_autograd(arm, placement, re
             expected = np.degrees(np.arccos(cosine)).mean()
             assert row[f"angle_{name}"] == pytest.approx(expected, rel=1e-8)
             stream = branch.outside(stream + added if residual else added)
-
-
-def hooks(model: nn.Module) -> int:
-    return sum(len(m._forward_hooks) for m in model.modules())
 
 
 @pytest.mark.parametrize(

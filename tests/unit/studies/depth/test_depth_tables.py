@@ -73,37 +73,6 @@ def test_sizes_by_block_are_averaged_in_logarithms_and_angles_are_not():
         assert estimates[key]["n"] == 2
 
 
-@pytest.mark.parametrize(
-    ("measure", "values", "n", "mean"),
-    [
-        ("activation_rms", [2.0, 0.0, 8.0], 2, 4.0),
-        ("activation_rms", [2.0, NAN, 8.0], 2, 4.0),
-        ("activation_rms", [2.0, math.inf, 8.0], 2, 4.0),
-        ("activation_rms", [2.0, -1.0, 8.0], 2, 4.0),
-        ("smallest", [0.0, 0.5], 2, 0.25),  # a singular value may be 0
-    ],
-)
-def test_a_size_without_a_logarithm_is_left_out(measure, values, n, mean):
-    (row,) = by_block(blocks(*({measure: [v]} for v in values)), LEVEL).to_dict("records")
-    assert (row["n"], row["mean"]) == (n, pytest.approx(mean))
-
-
-def test_models_that_differ_in_more_than_their_seed_are_separate():
-    others = {"arm": "rmsnorm", "placement": "post", "residual": False, "init": "xavier"}
-    others |= {"depth": 5, "state": "trained"}
-    parts = [
-        blocks({"gradient": [NAN, 2.0 + i, 1.0]}, **{key: value})
-        for i, (key, value) in enumerate(others.items())
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    at_first = select(by_block(table, LEVEL), block=1, measure="gradient")
-    assert at_first["mean"].tolist() == pytest.approx([2, 3, 4, 5, 6, 7])
-    models = rates(table)
-    assert models["gradient_kept"].tolist() == pytest.approx([1] * 6)
-    assert [models[key][i] for i, key in enumerate(others)] == list(others.values())
-    assert len(by_shape(models, LEVEL)) == 6
-
-
 def test_rates_are_factors_per_block_without_the_first():
     """The gradient triples per block towards the input, and the stream doubles to the output."""
     columns = {

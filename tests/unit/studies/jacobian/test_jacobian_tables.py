@@ -209,17 +209,3 @@ def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():
     (row,) = by_layer(kept, 0.95).to_dict("records")  # whatever the rates of its models
     assert (row["measure"], row["n"]) == ("r_mean", 3)
     assert at_chosen_rate(rows, at_rates(losses, norm_backward="projected")).empty
-
-
-def test_where_all_diverged_the_costs_are_0_and_all_failed():
-    kinds = ("exact", "center_scale", "center_scale blocks", "center_scale final")
-    models = chosen(frame(picked({name: [None, None] for name in kinds})))
-    layers = frame([layer(seed, "final_norm", {}) for seed in (0, 1)], LAYERS)
-    compared = surrogates(models, layers, NO_GRADIENTS)
-    made = costs(compared, 0.95)
-    sizes = [len(table) for table in (models, compared, made, slopes(compared))]
-    assert [*sizes, len(parts(compared, 0.95))] == [8, 6, 3, 6, 4]
-    assert by_layer(at_chosen_rate(layers, models), 0.95).empty
-    assert set(made["mean"]) == {0.0}
-    assert set(made["failed"]) == {2}
-    assert compared["cosine_final"].isna().any()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_recipes import by
 
-from normscope.studies.literature.tabulate import differences, growth, slopes, sweeps
+from normscope.studies.literature.tabulate import differences, growth, slopes
 
 NAN = math.nan
 KEY = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
@@ -69,23 +69,6 @@ def test_above_both_is_what_the_effects_of_arm_and_placement_do_not_add_up_to(a,
     assert math.isnan(both["layernorm", "post", 2])
     others = [both["rmsnorm", "pre", 1], both["layernorm", "pre", 1], both["rmsnorm", "post", 1]]
     assert others == pytest.approx([0, 0, 0], abs=1e-9)
-
-
-def test_a_sweep_is_compared_with_the_pilots_rate_and_not_with_its_own_best():
-    """At 0.03 there are no pilot models, and a pilot model diverged at 0.1."""
-    pilot = {0.001: 1.8, 0.003: 1.7, 0.01: 1.9, 0.03: NAN, 0.1: NAN}
-    losses = {1: [2.3, 2.1, 2.0, 2.5, 3.4], 2: [2.0, 2.2, 2.4, 2.6, 3.4]}
-    rows = [
-        model(learning_rate=rate, seed=seed, capped_loss=loss, pilot_loss=pilot[rate])
-        | {"failed": int(loss == 3.4)}
-        for seed, values in losses.items()
-        for rate, loss in zip(pilot, values, strict=True)
-    ]
-    rows += [model(arm="dyt", learning_rate=0.1, capped_loss=1.0, pilot_loss=1.0)]  # of one rate
-    table = sweeps(pd.DataFrame(rows))
-    assert set(table["arm"]) == {"layernorm"}
-    assert table[["seed", "rates", "failures"]].values.tolist() == [[1, 5, 1], [2, 5, 1]]
-    assert table["excess"].tolist() == pytest.approx([12.3 / 5 - 2.1, 12.6 / 5 - 2.2])
 
 
 @given(*[st.floats(-3, 3)] * 2, *[st.floats(1e-6, 1e3)] * 2)

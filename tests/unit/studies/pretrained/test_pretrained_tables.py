@@ -151,21 +151,6 @@ def test_norms_are_compared_by_models_and_by_means_of_families(unit, counts):
     assert (row["low"], row["high"]) == pytest.approx((e.low, e.high))
 
 
-@pytest.mark.parametrize(
-    ("names", "counts"),
-    [
-        (["l1", "l2", "l3"], [(3, 0), (2, 0)]),
-        (["r1", "r2"], [(0, 2)] * 2),
-        (["other"], [(0, 0)] * 2),
-    ],
-)
-def test_one_norm_alone_is_not_compared(names, counts):
-    rows = norms(observed(), *names).values()
-    assert [(row["layernorm"], row["rmsnorm"]) for row in rows] == counts
-    missing = ("difference", "low", "high", "p", "smallest")
-    assert np.isnan([[row[name] for name in missing] for row in rows]).all()
-
-
 USUAL = {("yes", "on"), ("no", "off"), ("neither", "off")}  # model, and its tokenizer's BOS
 
 

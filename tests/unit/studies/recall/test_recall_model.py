@@ -9,7 +9,7 @@ from recall_recipes import KINDS, moved, recall_run, task
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
-from trainings import FP32, averages, problem_of, state, to_end, trained
+from trainings import FP32, averages, problem_of, state, to_end
 
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
@@ -196,15 +196,3 @@ def test_training_is_torchs_plain_loop_to_the_bit(arm, kind):
     ends = [3, 6, 9, 11]  # each 3 steps and the last
     assert [row["step"] for row in learner.curve] == ends
     assert [row["train_loss"] for row in learner.curve] == averages(losses, ends)
-
-
-def test_the_loss_at_the_end_is_of_one_more_batch_in_evaluation_mode():
-    stack = recall_run("batchnorm")
-    (learner,) = trained(stack).learners
-    g = torch.Generator().manual_seed(1337)
-    *_, (tokens, answers) = (draw(stack.task, stack.task.batch_size, g) for _ in range(12))
-    with torch.no_grad():
-        loss = F.cross_entropy(learner.model.eval()(tokens), answers).item()
-    assert learner.val_loss is not None
-    assert (learner.val_loss.mean, learner.val_loss.window_sd) == (loss, None)
-    assert learner.curve[-1]["val_loss"] == loss

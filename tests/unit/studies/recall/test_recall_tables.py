@@ -20,7 +20,6 @@ from normscope.studies.recall.tabulate import (
     slice_heights,
 )
 
-FOUR = ("layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain")
 CROSSED = [
     name
     for name, arm in ARMS.items()
@@ -95,18 +94,6 @@ def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_
         assert row["effect"] == pytest.approx(planted.get(key, 0.0), abs=1e-9), key
 
 
-@pytest.mark.filterwarnings("error")
-def test_a_seed_is_left_out_of_the_responses_that_it_lacks():
-    """A diverged run lacks all, and one with a negative curvature lacks the logarithm of that."""
-    rows = [run(arm, seed) for arm in FOUR for seed in (1, 2, 3)]
-    rows[0] |= diverged("layernorm", 1)
-    rows[4]["edge"] = -2.0
-    effects = factor_effects(table(rows), 0.95)
-    name = RESPONSES["edge"]
-    assert set(effects.loc[effects["response"] == name, "n"]) == {1}
-    assert set(effects.loc[effects["response"] != name, "n"]) == {2}
-
-
 def test_the_best_rate_is_chosen_on_the_other_seeds():
     losses = {
         "layernorm": {0.1: (3.0, 5.0), 0.2: (1.0, 1.5), 0.3: (0.5, 9.0)},
@@ -127,16 +114,6 @@ def test_the_best_rate_is_chosen_on_the_other_seeds():
         ["recall", "none", 3, 0.3, 2, 1.5, 0.75, True],
         ["recall", "dyt", 2, 0.1, 2, 1.5, 0.75, False],  # two rates have no interior
     ]
-
-
-def test_a_rate_at_which_a_run_diverged_is_not_the_best():
-    rows = [run("none", s, 0.1, loss=2.0) for s in (1, 2)]
-    rows += [run("none", 1, 0.2, loss=1.0), diverged("none", 2, 0.2)]
-    rows += [diverged("dyt", 1, rate) for rate in (0.1, 0.2)]
-    best = by(best_rates(table(rows)), "arm")
-    assert (best["none"]["rates"], best["none"]["best"], best["none"]["n"]) == (2, 0.1, 2)
-    assert best["dyt"]["rates"] == 2
-    assert math.isnan(best["dyt"]["best"])
 
 
 def test_heights_of_slices():
