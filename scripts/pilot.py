@@ -19,8 +19,8 @@ from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.machine import usable_cores
 from normscope.pilot import CODE, filled, open_cells
 from normscope.schema import FLOATS, Strict
-from normscope.studies.alone import Alone, train_alone
 from normscope.studies.pilot import Pilot, Trial, least, losses_of, read_trials, write_trials
+from normscope.studies.single import SingleJob, train_single
 
 
 class Flags(Strict):
@@ -34,7 +34,7 @@ class Flags(Strict):
     results: Path = Field(default=Path("results"), description="the dataset, and pilot models")
 
 
-def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], Alone]:
+def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], SingleJob]:
     """What to train next, as far as the losses so far tell, by study and cell."""
     studies = load(filled(raw, pilot)).trained
     jobs = {}
@@ -43,7 +43,7 @@ def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], Alone]:
             at_rate = cell._replace(learning_rate=rate)
             recipe = studies[name].stack_of(at_rate, pilot.seeds).model_dump_json()
             text = studies[name].text_of(cell)
-            jobs[name, str(at_rate)] = Alone(name, str(at_rate), text, recipe)
+            jobs[name, str(at_rate)] = SingleJob(name, str(at_rate), text, recipe)
     return jobs
 
 
@@ -56,7 +56,7 @@ def prepare_texts(raw: Mapping[str, Any], pilot: Pilot, results: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def folder(job: Alone, results: Path) -> Path:
+def folder(job: SingleJob, results: Path) -> Path:
     """The folder of a job's models, named by all that decides them but the code."""
     settings = f"{job.recipe} {job.text}"
     return results / "pilot" / job.study / sha256(settings.encode()).hexdigest()[:16]
@@ -85,7 +85,7 @@ def run(raw: Mapping[str, Any], flags: Flags) -> Pilot:
         with ThreadPoolExecutor(usable_cores()) as pool:
             outs = [folder(job, flags.results) for job in todo.values()]
             data = [flags.results / "dataset"] * len(todo)
-            made = pool.map(train_alone, todo.values(), data, outs)
+            made = pool.map(train_single, todo.values(), data, outs)
             for (study, cell), metrics in zip(todo, made, strict=True):
                 rows.append(Trial(study, cell, seeds, pilot_loss(metrics)))
                 write_trials(flags.out, rows)

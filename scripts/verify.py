@@ -21,7 +21,7 @@ from normscope.io.yamlfile import read_yaml
 from normscope.machine import chip, usable_cores
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
-from normscope.studies.alone import Alone, train_alone
+from normscope.studies.single import SingleJob, train_single
 
 
 class Flags(Strict):
@@ -55,14 +55,14 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
 
 
 def trainings(config: Config) -> pd.DataFrame:
-    """All training jobs: the fields of ``Alone``, and their floating-point operations."""
+    """All training jobs: the fields of ``SingleJob``, and their floating-point operations."""
     rows = [
         (study, job, texts.get(job, DATASET), recipe.model_dump_json(), sizes[job].flops)
         for study, part in config.studies.items()
         for texts, sizes in [(part.job_texts(), part.training_sizes())]
         for job, recipe in part.trainings().items()
     ]
-    return pd.DataFrame(rows, columns=[*Alone._fields, "flops"])
+    return pd.DataFrame(rows, columns=[*SingleJob._fields, "flops"])
 
 
 def check_text(dataset: Path, name: str, manifest: Mapping[str, Any]) -> None:
@@ -101,8 +101,8 @@ def compare(chosen: pd.DataFrame, evidence: pd.DataFrame, data: Path) -> Counter
     rows = list(chosen.itertuples())
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
         outs = [Path(folder) / str(i) for i in range(len(rows))]
-        alone = [Alone(*row) for row in chosen[[*Alone._fields]].to_numpy()]
-        metrics = pool.map(train_alone, alone, [data] * len(rows), outs)
+        alone = [SingleJob(*row) for row in chosen[[*SingleJob._fields]].to_numpy()]
+        metrics = pool.map(train_single, alone, [data] * len(rows), outs)
         for job, now in zip(rows, map(pd.read_csv, metrics), strict=True):
             was = evidence[(evidence["study"] == job.study) & (evidence["job"] == job.name)]
             verdicts = Counter(agreements(was, now).values())

@@ -11,7 +11,7 @@ from page_recipes import config
 from processes import ROOT, SCRIPTS
 
 from normscope.errors import Explained
-from normscope.studies.alone import Alone, train_alone
+from normscope.studies.single import SingleJob, train_single
 
 VERIFY = runpy.run_path(str(SCRIPTS / "verify.py"))
 SUMS = {"train.bin": "a", "val.bin": "b", "meta.pkl": "c"}
@@ -35,9 +35,9 @@ def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monke
     trainings = VERIFY["trainings"](config())
     assert len(trainings) == sum(len(s.trainings()) for s in config().studies.values())
     assert (trainings["flops"] > 0).all()
-    job = Alone(*trainings[[*Alone._fields]].to_numpy()[0])
+    job = SingleJob(*trainings[[*SingleJob._fields]].to_numpy()[0])
     with pytest.raises(Explained, match=r"(?s)main/.* cannot be trained:.*train\.bin"):
-        train_alone(job, tmp_path, tmp_path / "out")
+        train_single(job, tmp_path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from normscope.io.texts import text_folder
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class Alone(NamedTuple):
+class SingleJob(NamedTuple):
     """A training job.
 
     Args:
@@ -28,7 +28,7 @@ class Alone(NamedTuple):
     recipe: str
 
 
-def train_alone(job: Alone, dataset: Path, out: Path) -> Path:
+def train_single(job: SingleJob, dataset: Path, out: Path) -> Path:
     """Train a job, or continue it, and return the path of its metrics.csv.
 
     Args:
