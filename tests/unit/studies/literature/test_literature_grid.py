@@ -44,7 +44,6 @@ def test_models_with_layernorm_or_rmsnorm_in_pre_norm_are_refined_in_the_named_p
         ({"refined__protocols": ["smal"]}, "literature: refined.protocols: unknown .*'smal'"),
         ({"runs__0__placements": ["none"]}, "literature.runs.0: arm layernorm .* none"),
         ({"untrained__arms": ["none"]}, "literature.untrained: arm none with placement pre"),
-        ({"untrained__depths": [2, 0]}, "literature.untrained.depths.1: "),
         ({"untrained__depths": [4]}, "literature.untrained: depths: slopes .* need at least two"),
         ({"untrained__n_head": 3}, r"literature: untrained: n_embd \(8\) must be a multiple"),
         ({"protocols__qk__model__final_norm": False, "runs__1__placements": ["post"]},
