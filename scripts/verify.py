@@ -21,7 +21,7 @@ from normscope.io.yamlfile import read_yaml
 from normscope.machine import chip, usable_cores
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
-from normscope.studies.alone import SingleJob, train_single
+from normscope.studies.single import SingleJob, train_single
 
 
 class Flags(Strict):

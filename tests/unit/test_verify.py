@@ -11,7 +11,7 @@ from page_recipes import config
 from processes import ROOT, SCRIPTS
 
 from normscope.errors import Explained
-from normscope.studies.alone import SingleJob, train_single
+from normscope.studies.single import SingleJob, train_single
 
 VERIFY = runpy.run_path(str(SCRIPTS / "verify.py"))
 SUMS = {"train.bin": "a", "val.bin": "b", "meta.pkl": "c"}

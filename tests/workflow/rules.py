@@ -9,8 +9,7 @@ from normscope.pages.figures import load
 from normscope.pilot import TRAINED as TRAINED_STUDIES
 
 FOLDER = ROOT / "src/normscope/studies"
-CARD = "card"  # a study that is not a part of the paper
-STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
+STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != "card"]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
 ALL = {"frame": "pages", "metrics": "tables"}  # modules of every study

@@ -14,6 +14,7 @@ DOOR = "src/normscope/__init__.py"  # for users; it imports lazily and determine
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
 OWN = (".snakemake/", "results/weights/tmp")  # the last: weights that a probe offloads
 SUMS = {"results/dataset/meta.json"}  # read to check what is declared
+OTHERS = (".safetensors", ".html", ".lua", ".typ")
 CODE = "results/code/"  # a digest of all modules of a job's script
 
 
@@ -58,8 +59,8 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
         # a seal of a folder reads what the job wrote
         others = {p for p in others if not any(Path(p).is_relative_to(own) for own in made[name])}
         assert others - files - SUMS == set(), f"{name} reads what it does not declare"
-        # weights are not opened by Python
-        unread = {path for path in files - read[name] if not path.endswith(".safetensors")}
+        # weights and pandoc's templates are not opened by Python
+        unread = {path for path in files - read[name] if not path.endswith(OTHERS)}
         unread = {path for path in unread if not path.startswith(CODE)}
         if name.split()[0] in ("claims", "frame"):  # statements and pages may use any table
             unread = {path for path in unread if "/tables/" not in path}

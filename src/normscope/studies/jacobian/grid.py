@@ -102,26 +102,6 @@ class Jacobian(ProtocolStudy):
                 )
         return self
 
-    @model_validator(mode="after")
-    def rates_fit(self) -> Self:
-        """A rate is chosen by the mean over seeds, so every rate needs the same seeds."""
-        rate = self.protocols[self.published].training.learning_rate
-        seeds: dict[Cell, set[int]] = {}
-        for cell, seed in self.models():
-            seeds.setdefault(cell, set()).add(seed)
-            if cell.protocol == self.published and cell.learning_rate != rate:
-                raise ValueError(
-                    f"published: protocol {self.published!r} is trained at its learning rate, "
-                    f"{rate:g}; give other rates to another protocol"
-                )
-        for cell, of_cell in seeds.items():
-            first = next(c for c in seeds if c[:-1] == cell[:-1])
-            if of_cell != seeds[first]:
-                raise ValueError(
-                    f"{first} and {cell} have different seeds: give every learning rate the same"
-                )
-        return self
-
     def probes(self) -> dict[str, JacobianProbe]:
         """Only models with the exact backward pass and without a penalty are probed."""
         exact = [

@@ -28,7 +28,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
     metas = {text: described(inputs.corpus, text) for text in recipe.texts.values()}
     runs, stream = all_runs(recipe, inputs)
     picked = chosen(runs, COMPARED, by="capped_loss")
-    gain, level = rows_of(trained_rows(picked), stream), recipe.level
+    gain, level = rows_of(undiverged(picked), stream), recipe.level
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     curves = collect(inputs.models, "curves.csv", keys)
     return {
@@ -56,8 +56,8 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     stream = collect(inputs.probes, "stream.csv", probed)
     laws = collect(inputs.probes, "laws.csv", probed)
     laws = laws.reindex(columns=[*KEYS, *(column.name for column in PROBED)])
-    runs = runs.merge(gains(rows_of(trained_rows(runs), stream)), on=KEYS, how="left")
-    return runs.merge(rows_of(trained_rows(runs), laws), on=KEYS, how="left"), stream
+    runs = runs.merge(gains(rows_of(undiverged(runs), stream)), on=KEYS, how="left")
+    return runs.merge(rows_of(undiverged(runs), laws), on=KEYS, how="left"), stream
 
 
 def described(corpus: Path, text: str) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     return table.merge(runs[KEYS].astype({"seed": int, "learning_rate": float}), on=KEYS)
 
 
-def trained_rows(runs: pd.DataFrame) -> pd.DataFrame:
+def undiverged(runs: pd.DataFrame) -> pd.DataFrame:
     """The models that did not diverge, which can be measured."""
     return runs[runs["diverged_at"].isna()]
 

@@ -1,4 +1,4 @@
-"""Tables, JSON document and page of made-up measurements of pretrained models."""
+"""Tables and JSON document of made-up measurements of pretrained models."""
 
 import gc
 import json
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from page_recipes import config
 from processes import ROOT, SCRIPTS, flags
 from recall_recipes import by
 
@@ -23,7 +22,6 @@ from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.measure.residual import site_names
-from normscope.pages.table import PageTable
 from normscope.statistics.summary import select
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import (
@@ -37,7 +35,6 @@ from normscope.studies.pretrained.measures import (
     PREDICTION,
     PROBED,
 )
-from normscope.studies.pretrained.pages import section
 from normscope.studies.pretrained.statistics import read_measurements
 from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
@@ -217,12 +214,10 @@ def test_the_document_has_the_means_over_prompts_that_the_notebook_saves(two):
     for model, bos in (("base", "on"), ("tuned", "off")):
         found = document["results"][model]
         gains, norms = (
-            pd.read_csv(two.parent / model / f"{name}.csv").set_index("prompt")
+            select(pd.read_csv(two.parent / model / f"{name}.csv"), bos=bos, positions="last")
+            .set_index("prompt")
+            .loc[[p.name for p in benchmark]]
             for name in ("gains", "norms")
-        )
-        gains, norms = (
-            select(table, bos=bos, positions="last").loc[[p.name for p in benchmark]]
-            for table in (gains, norms)
         )
         values = gains["gain_hidden_states"].to_numpy()
         assert found["gain_no_ln_mean"] == pytest.approx(values.mean(), rel=1e-5)
@@ -234,10 +229,3 @@ def test_the_document_has_the_means_over_prompts_that_the_notebook_saves(two):
     # H25 predicts a gain below 1 of both, at a rho of 0.5
     right = sum(one["is_dampening_no_ln"] for one in document["results"].values())
     assert document["h25_accuracy"] == 50 * right
-
-
-def page(folder: Path) -> dict[str, PageTable]:
-    """The tables of the page."""
-    whole = config()
-    made = section(whole.pretrained, tables(folder), whole.settings)
-    return dict(made.tables)
