@@ -21,7 +21,7 @@ include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
 
 
-if not is_module() and not IS_DRY_RUN:
+if not (is_module() or IS_DRY_RUN or IS_CLUSTER):
     keep_terminal_short()
 
 
