@@ -103,8 +103,8 @@ def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
     script = yaml.safe_load((made.root / "data/claims/script.yaml").read_text())
     asked = {
         "title": "A reader's question",
-        "compared_with": "the question",
-        "claims": {"asked": script["claims"]["softmax_costs_more"]},
+        "checked": "the question",
+        "asked": script["softmax_costs_more"],
     }
     (elsewhere.root / "data/claims/asked.yaml").write_text(yaml.safe_dump(asked))
     run = ("-n", "--snakefile", str(made.root / "Snakefile"))
