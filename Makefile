@@ -91,7 +91,7 @@ schema: $(READY)
 readme: $(READY)
 	python docs/readme.py
 
-error-rates: $(READY) # simulates the error rates of the ledger's tests for docs/reference/error-rates.md (half an hour)
+error-rates: $(READY) # simulates the error rates of the tests for docs/reference/error-rates.md (a minute)
 	python benchmarks/error_rates.py docs/error_rates.csv
 
 pilot: $(READY) # chooses learning rates on seeds that no test uses; writes data/pilot.csv

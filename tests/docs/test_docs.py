@@ -1,6 +1,7 @@
 """The tutorial's pages: numbers come from evidence, and a stale sentence fails the build."""
 
 import importlib
+import json
 import re
 import shutil
 import subprocess
@@ -78,7 +79,7 @@ def test_pages_of_keys_show_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
     _, outermost, *_ = keys.configuration().split("\n## ")
     assert all(f"| `{key}` |" in outermost for key in config().model_dump())
     assert all(f"`{arm}`" in keys.arms() for arm in ARMS)
-    assert "`jacobian.surrogates`" in keys.vocabulary()
+    assert "| jacobian | `feedback` | `backprop`, `fa`, `dfa` |" in keys.vocabulary()
     for page in PAGES:
         assert "<!-- keys:" not in keys.filled(page.read_text())
 
@@ -124,28 +125,26 @@ def test_other_digits_are_let_through(source: str, checks: ModuleType):
 
 
 def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
-    before = {key: claim["verdict"] for key, claim in lesson.claims().items()}
-    for key, verdict in before.items():
-        lesson.relies_on(key, verdict)
-    change(evidence, "rates", "gradient_rate", "pre", 1e3)
-    change(evidence, "rates", "smallest", "pre", 1e-9)
-    lesson._read.cache_clear()
-    lesson._claims.cache_clear()
-    after = {key: claim["verdict"] for key, claim in lesson.claims().items()}
-    changed = [key for key in before if after[key] != before[key]]
-    assert changed
-    for key in changed:
-        message = f"'{key}' {before[key]}, but the evidence: {after[key]}"
-        with pytest.raises(lesson.StaleProse, match=re.escape(message)):
-            lesson.relies_on(key, before[key])
+    for key, verdict in lesson.claims().items():
+        lesson.relies_on(key, verdict.word)
+    assert lesson.claims()["stays"].results[""].outcome == "as claimed"
+    ledger = json.loads((evidence / "claims.json").read_text())
+    (stays,) = (one for one in ledger["verdicts"] if one["key"] == "stays")
+    stays["results"] = {"": {"reason": "p = 0.5", "p": 0.5, "n": 4}}
+    (evidence / "claims.json").write_text(json.dumps(ledger))
+    lesson._ledger.cache_clear()
+    message = "'stays' is 'mixed', but the evidence: 'undecided'"
+    with pytest.raises(lesson.StaleProse, match=message):
+        lesson.relies_on("stays", "mixed")
 
 
-def test_a_reading_with_another_answer_is_stale(lesson: ModuleType):
-    for name, reading in lesson.claims()["stays"]["readings"].items():
-        answer = reading["alone"].partition(":")[0]
-        lesson.relies_on("stays", answer, name)
-        other = "fails" if answer == "holds" else "holds"
-        with pytest.raises(lesson.StaleProse, match=rf"read as '{name}', {other}, .*: {answer}"):
+def test_a_comparison_with_another_outcome_is_stale(lesson: ModuleType):
+    for name, result in lesson.claims()["stays"].results.items():
+        lesson.relies_on("stays", result.outcome, name)
+        other = "opposite" if result.outcome == "as claimed" else "as claimed"
+        with pytest.raises(
+            lesson.StaleProse, match=re.escape(f"{name or 'main'!r}, is {other!r}, but")
+        ):
             lesson.relies_on("stays", other, name)
 
 
@@ -234,7 +233,7 @@ It is {said}, $x^2$.
     ("answer", "said", "message"),
     [
         ("", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
-        ("contradicted", "so", "prose says that 'stays' contradicted, but the evidence: "),
+        ("opposite", "so", "prose says that 'stays' is 'opposite', but the evidence: "),
         ("", "1.2", "index.md:14: It is 1.2"),
     ],
 )
@@ -243,7 +242,7 @@ def test_a_build_fails_for_what_is_stale(
 ):
     (tmp_path / "pages/_static").mkdir(parents=True)
     (tmp_path / "pages/_static/tutorial.css").write_text("")
-    answer = answer or lesson.claims()["stays"]["verdict"]
+    answer = answer or lesson.claims()["stays"].word
     (tmp_path / "pages/index.md").write_text(PAGE.format(answer=answer, said=said))
     options = ["-W", "-n", "-q", "-E", "-b", "html", "-c", str(DOCS), "-d", str(tmp_path / "trees")]
     build = subprocess.run(

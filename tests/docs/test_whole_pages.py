@@ -1,6 +1,5 @@
 """The page of the evidence has every statement, and every kept norm has its card."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from importlib import import_module
@@ -13,6 +12,7 @@ from normscope.config import load
 from normscope.errors import Explained
 from normscope.nn.arms import LABELS
 from normscope.pilot import read_project
+from normscope.verdicts.verdict import read
 
 ROOT = Path(__file__).parents[2]
 EVIDENCE = ROOT / "evidence"
@@ -27,19 +27,18 @@ def site(tmp_path_factory) -> Iterator[Path]:
         yield folder
 
 
-def test_every_statement_has_an_anchor_with_its_verdict_and_its_readings(site: Path):
+def test_every_statement_has_an_anchor_with_its_verdict_and_its_comparisons(site: Path):
     page = BeautifulSoup((site / "summary.html").read_text(), "html.parser")
-    ledger = json.loads((EVIDENCE / "claims.json").read_text())
-    rows = [*ledger["claims"], *ledger["unasked"]]
-    assert len(page.select("[id^=statement-]")) == len(rows)
-    for row in rows:
-        (card,) = page.select(f"details:has(#statement-{row['key']})")
-        (summary,), (verdict,) = card.select("summary"), card.select("summary .verdict")
-        assert row["statement"] in summary.text
-        is_unasked = row["verdict"] == "unasked"
-        assert verdict.text.startswith("cannot be asked" if is_unasked else row["verdict"])
-        for reading in row.get("readings", {}).values():
-            assert reading["alone"] in card.text
+    verdicts = read(EVIDENCE / "claims.json").verdicts
+    assert len(page.select("[id^=statement-]")) == len(verdicts)
+    for verdict in verdicts:
+        (card,) = page.select(f"details:has(#statement-{verdict.key})")
+        (word,) = card.select(".verdict")
+        assert " ".join(verdict.statement.says.split()) in " ".join(card.text.split())
+        assert word.text.startswith(verdict.word)
+        text = " ".join(card.text.split())
+        for name, result in verdict.results.items():
+            assert (f"{name}: {result.outcome}" if name and result.n else name) in text
     figures = {f"figure-{path.stem}" for path in (EVIDENCE / "figures").glob("*.svg")}
     assert {str(figure["id"]) for figure in page.select("figure")} == figures
 
