@@ -2,19 +2,6 @@
 # writes: results/card/ with models/{name}/, probes/{name}/, tables/, speed/ (of this machine), and for each norm
 #         {norm}/ with card.html and card.json. Nothing here is a part of the paper
 
-
-def pages_of_card(wildcards):
-    """The files of the card of each norm; an error if no norm was given."""
-    if CONFIG.card is None:
-        raise WorkflowError(
-            "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
-            " --config 'card={norm: my_norm.py:MyNorm}'"
-        )
-    return expand(
-        "results/card/{norm}/card.{end}", norm=CONFIG.card.norm, end=("html", "json")
-    )
-
-
 CARD = CONFIG.card
 CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
 CARD_MODELS = CARD_FILES = []

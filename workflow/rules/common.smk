@@ -358,10 +358,7 @@ def tables(study):
 
 def figure_files(suffix):
     """The files of all figures with this suffix, those of the ledger first."""
-    return [
-        f"results/paper/figures/{name}{suffix}"
-        for name in FIGURES
-    ]
+    return [f"results/paper/figures/{name}{suffix}" for name in FIGURES]
 
 
 def probe_files(study):
@@ -395,3 +392,15 @@ def model_files(wildcards):
     folder = model and getattr(model.source, "path", None)
     paths = sorted(Path(folder).glob("*.*")) if folder else []
     return [as_input(str(path)) for path in paths if path.is_file()]
+
+
+def pages_of_card(wildcards):
+    """The files of the card of each norm; an error if no norm was given."""
+    if CONFIG.card is None:
+        raise WorkflowError(
+            "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
+            " --config 'card={norm: my_norm.py:MyNorm}'"
+        )
+    return expand(
+        "results/card/{norm}/card.{end}", norm=CONFIG.card.norm, end=("html", "json")
+    )

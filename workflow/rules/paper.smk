@@ -9,7 +9,14 @@
 # the manifest records the style of figures too
 CONFIGURATION = CONFIG.recorded("figures")
 # the text and the layouts of the summary; studies without a section are left out
-LAYOUTS = ("page.html", "pages.lua", "summary.md", "statement.md", "summary.typ", "example.tex")
+LAYOUTS = (
+    "page.html",
+    "pages.lua",
+    "summary.md",
+    "statement.md",
+    "summary.typ",
+    "example.tex",
+)
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
 TEMPLATES += files_of_studies("section.md")
 # the project's data files, which the manifest lists: prompts and published numbers
