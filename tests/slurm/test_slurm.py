@@ -92,7 +92,7 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
     assert steps > 30
     assert "Ctrl-C stops" not in said  # the time on a cluster depends on its queue
-    assert submitted < steps / 2  # tables are made alone; what is ready together varies
+    assert submitted < 0.6 * steps  # tables are made alone; what is ready together varies
     flags = ["--configfile", "config/paper.yaml", "-n"]
     full = engine.fresh(tmp_path / "full")
     shutil.copy(engine.project.ROOT / "config.yaml", full.root)
