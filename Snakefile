@@ -15,6 +15,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/corpora.smk"
 include: "workflow/rules/requests.smk"
 include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"

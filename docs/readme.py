@@ -11,7 +11,7 @@ import pandas as pd
 from normscope.formats import INTEGER, Format
 from normscope.io.files import write_text
 from normscope.pages.markdown import pipe_table
-from normscope.pages.statements import claims_table, scoreboard
+from normscope.pages.statements import claims_table, effect, scoreboard
 from normscope.pages.table import Column, PageTable, Quantity
 from normscope.statistics.estimate import estimate_median
 from normscope.statistics.summary import select
@@ -30,6 +30,45 @@ EVIDENCE = ROOT / "evidence"
 SHORT = ("statement", "source", "verdict", "found")
 LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
+ANSWERS = (
+    # question; answer, with the means of the sides; the statement, comparison and outcome it needs
+    (
+        *("Does RMSNorm train as well as LayerNorm?", "no difference found"),
+        *("recentering_is_dispensable", "", "undecided"),
+    ),
+    (
+        *("Is a norm needed?", "without one, language models have a higher loss"),
+        *("norms_are_needed", "language models", "as claimed"),
+    ),
+    (
+        *("Also to copy or to recall?", "no: both tasks are learned without a norm"),
+        *("norms_are_needed", "", "opposite"),
+    ),
+    (
+        *("Is post-norm worse than pre-norm?", "by {1} with AdamW, by {0} with Muon; difference:"),
+        *("placement_depends_on_optimizer", "", "opposite"),
+    ),
+    (
+        *("Are post-norm's first gradients larger?", "with Xavier's start, over pre-norm's:"),
+        *("post_large_gradients", "", "as claimed"),
+    ),
+    (
+        *("Whatever the start?", "no: with GPT-2's they are smaller"),
+        *("post_large_gradients", "can, GPT-2's start", "opposite"),
+    ),
+    (
+        *("Does QK-norm help?", "loss depends less on the rate: sensitivity {0}, without it {1}"),
+        *("qk_norm_narrows_sensitivity", "", "as claimed"),
+    ),
+    (
+        *("Can DyT replace RMSNorm?", "not in 2,000 steps: it starts slowly"),
+        *("dyt_on_par_with_rmsnorm", "", "opposite"),
+    ),
+    (
+        *("Can a trained model lose its norms?", "yes, after 400 more steps, at a small loss"),
+        *("layernorm_can_be_removed", "", "as claimed"),
+    ),
+)
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
@@ -57,6 +96,30 @@ def run_table(models: int) -> PageTable:
         "core-hours": f"{hours:.1f}{f'; {left} jobs were not timed' if left else ''}",
     }
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
+
+
+def answer_table(verdicts: Verdicts) -> PageTable:
+    """Answers about norms with what was measured.
+
+    Raises:
+        ValueError: The evidence no longer supports an answer.
+    """
+    rows = []
+    for question, answer, key, name, outcome in ANSWERS:
+        verdict = verdicts.by_key[key]
+        result, quantity = verdict.results[name], verdict.quantities[name]
+        if result.outcome != outcome:
+            raise ValueError(f"{question} {key}, {name or 'main'}, is now {result.outcome}")
+        means = map(Column("", quantity.format).text, result.means)
+        is_decided = "no" if outcome == "undecided" else "yes"
+        measured = effect(result, quantity)
+        rows.append((question, answer.format(*means), measured, result.n, is_decided))
+    columns = (
+        *map(Column, ("question", "answer", "measured")),
+        Column("n", INTEGER),
+        Column("decided"),
+    )
+    return PageTable("Answers", columns, tuple(rows))
 
 
 def regime_table(ledger: Verdicts, chosen: pd.DataFrame) -> PageTable:
@@ -92,6 +155,7 @@ def tables() -> dict[str, PageTable]:
     is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
     is_shown &= shapes["depth"].isin([12, 48])
     return {
+        "answers": answer_table(ledger),
         "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
         "results": loss_table(select(arms, protocol="nanogpt")).select(*LOSS),
         "small": loss_table(select(arms, protocol="small")).select(*LOSS, *DIFFERENCE),

@@ -129,13 +129,6 @@ from normscope.custom_arms import add_arms
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
-from normscope.io.corpus import (
-    Given,
-    check_known_length,
-    check_sources,
-    directory_files,
-)
-from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.verdicts import frozen
 from normscope.machine import has_gpu, torch_finds_gpu, usable_cores
@@ -245,70 +238,11 @@ def as_input(path):
     return local(path)
 
 
-TOKENS = ("train.bin", "val.bin", "meta.pkl")  # nanoGPT's format
-TEXT_FILES = (*TOKENS, "meta.json")
 DRAWN = (".pdf", ".svg", ".txt")  # of a figure; .txt is its caption
 PAPER = (  # all other files of results/paper
     "summary.md summary.html summary.pdf numbers.tex claims.tex example.tex claims.json frame.json"
     " manifest.json metrics.json residual_gain.json tables plots"
 ).split()
-
-
-def corpus(text):
-    """The folder of a text's tokens."""
-    return str(text_folder("results/dataset", text))
-
-
-def nanogpt_files(text):
-    """The input files of a text that is a nanoGPT-format directory."""
-    directory = CONFIG.every_text[text].directory
-    if directory is None:
-        return []
-    # if results exist, Snakemake would ignore that inputs are missing
-    files = checked(directory_files, directory, Path(corpus(text)))
-    return [as_input(name) for name in files]
-
-
-def sources_file(text, source):
-    """The file with the sources of a text, whose length is checked if it is known."""
-    context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
-    checked(check_known_length, source.decides, made, context)
-    is_default = text == DATASET
-    name = "corpus.json" if is_default else f"corpus_{text}.json"
-    key = DATASET if is_default else f"texts.{text}"
-    content = Given(key=key, sources=source.sources, context=context)
-    if source.directory is None and text in CONFIG.texts_read and not STORED:
-        checked(check_sources, content, source.sha256, made)
-    return note(name, content.model_dump_json())
-
-
-def corpus_of(study):
-    """The folder of the text that a job of a study reads; None if its jobs read none."""
-    texts = STUDIES[study].job_texts()
-    if not STUDIES[study].STAGES.reads_corpus:
-        return None
-    return lambda wildcards: corpus(texts.get(wildcards.name, DATASET))
-
-
-def corpus_files(study):
-    """The tokens that a job of a study reads."""
-    folder = corpus_of(study)
-    if folder is None:
-        return []
-    return lambda wildcards: [f"{folder(wildcards)}/{name}" for name in TOKENS]
-
-
-def corpus_flag(study):
-    """The flag that gives a job of a study the tokens."""
-    folder = corpus_of(study)
-    return "" if folder is None else lambda wildcards: f"--data {folder(wildcards)}"
-
-
-def corpora(study):
-    """The tokens of all texts that the tables of a study are made from, and what is known of them."""
-    part = STUDIES[study]
-    texts = [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
-    return [f"{corpus(t)}/{name}" for t in dict.fromkeys(texts) for name in TEXT_FILES]
 
 
 def unquoted(value):

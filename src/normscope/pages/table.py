@@ -38,7 +38,7 @@ class Quantity:
     Args:
         value: the number; None if the cell shows an interval alone.
         low, high: ends of its interval, if it has one.
-        note: text directly after it, such as " (at the edge)".
+        note: text directly after it, such as " (end of the range)".
     """
 
     value: float | None
@@ -267,4 +267,4 @@ def setting(title: str, name: str = "rate", at_edge: str = "at_edge") -> Field:
 
 def tuned(value: float, at_edge: bool) -> Cell:
     """A tuned setting, with a mark if it is the least or greatest one tried."""
-    return Quantity(value, note=" (at the edge)") if at_edge else value
+    return Quantity(value, note=" (end of the range)") if at_edge else value

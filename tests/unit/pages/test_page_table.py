@@ -55,7 +55,7 @@ ROW |= {"mean": -0.5, "low": -1.25, "high": 0.25, "ln": math.log(2)}
         (estimate("", "none", "none", "none"), "–"),
         (estimate("", form=SCIENTIFIC), "−0.500 [−1.25, 0.250]"),
         (setting("", "rate", "no"), "0.0003"),
-        (setting("", "rate", "yes"), "0.0003 (at the edge)"),
+        (setting("", "rate", "yes"), "0.0003 (end of the range)"),
         (derived("", lambda row: row["ln"] - math.log(2), INTEGER), "0"),
     ],
 )

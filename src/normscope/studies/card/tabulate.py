@@ -116,7 +116,7 @@ def reading(row: Mapping[str, Any], *, at_edge: bool) -> str:
         small = high <= RELEVANT if low > 0 else low >= -RELEVANT
         return f"{'worse' if low > 0 else 'better'}{at}" + ", by less than 0.05" * small
     is_close = shown_by(row) == "same"
-    return f"no difference above 0.05{at}" if is_close else f"not told apart{at}"
+    return f"no difference above 0.05{at}" if is_close else f"no difference found{at}"
 
 
 def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

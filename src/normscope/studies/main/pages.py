@@ -86,7 +86,7 @@ def verdict(row: Row) -> str:
         return f"{pairs} seed{'s' if pairs > 1 else ''}: no claim"
     if row["difference_low"] > 0:
         return "worse at the rates tried" if row["at_edge"] else "worse"
-    return "better" if row["difference_high"] < 0 else "not told apart"
+    return "better" if row["difference_high"] < 0 else "no difference found"
 
 
 def gain_table(gains: pd.DataFrame, protocol: str) -> PageTable:

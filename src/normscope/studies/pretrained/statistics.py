@@ -159,7 +159,7 @@ def _without(group: pd.DataFrame, level: float) -> pd.Series:
 def reads(log_gain: pd.Series, p: pd.Series) -> np.ndarray:
     """Where the gains of models lie, by their Holm-corrected p-values."""
     conditions = [p.isna(), p >= ALPHA, log_gain > 0]
-    return np.select(conditions, ["–", "not told apart from 1", "above 1"], "below 1")
+    return np.select(conditions, ["–", "no difference from 1 found", "above 1"], "below 1")
 
 
 def by_category(observations: pd.DataFrame) -> pd.DataFrame:

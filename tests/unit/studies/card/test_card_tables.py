@@ -70,7 +70,7 @@ def test_few_or_scattered_models_decide_nothing():
     scattered = runs.assign(capped_loss=runs["capped_loss"] + 5 * (runs["seed"] % 2))
     scattered.loc[scattered["arm"] == "layernorm", "capped_loss"] = 4.5
     wide = tabulate.compare(scattered, recipe()).set_index("arm")
-    assert wide.loc["dyt", "reads"] == "not told apart"
+    assert wide.loc["dyt", "reads"] == "no difference found"
 
 
 @pytest.mark.parametrize(

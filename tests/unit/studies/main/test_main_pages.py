@@ -47,9 +47,9 @@ CASES = [
     (arm(0.5, 0.01, 0.99), "worse"),
     (arm(0.5, 0.01, 0.99, at_edge=True), "worse at the rates tried"),
     (arm(-0.5, -0.99, -0.01), "better"),
-    (arm(0.5, -0.01, 1.01), "not told apart"),
-    (arm(-0.5, -1.01, 0.01), "not told apart"),
-    (arm(0.5, 0.0, 1.0), "not told apart"),
+    (arm(0.5, -0.01, 1.01), "no difference found"),
+    (arm(-0.5, -1.01, 0.01), "no difference found"),
+    (arm(0.5, 0.0, 1.0), "no difference found"),
 ]
 
 
@@ -62,7 +62,7 @@ def test_losses_have_intervals_and_differences_that_read_as_these_allow():
         **{"difference": "+0.500", "its interval": "[+0.010, +0.990]", "reads": "worse"},
     }
     assert (table[1]["interval"], table[3]["its interval"]) == ("–", "–")
-    assert table[6]["learning rate"] == "0.003 (at the edge)"
+    assert table[6]["learning rate"] == "0.003 (end of the range)"
 
 
 def number(**changes: Any) -> pd.DataFrame:
