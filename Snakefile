@@ -118,6 +118,7 @@ for study in STUDIES:
             study
         input:
             tables(study),
+            [path for path in MODELS if path.startswith(f"results/{study}/")],
 
 
 rule tables:

@@ -7,9 +7,10 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import seal, write_json
+from normscope.io.tables import Tables
 from normscope.schema import Strict
 from normscope.studies.pretrained.results import document
-from normscope.studies.pretrained.statistics import read_measurements
+from normscope.studies.pretrained.tables import TABLES
 
 
 class Flags(Strict):
@@ -21,9 +22,7 @@ class Flags(Strict):
 
 def main() -> None:
     flags = parse(Flags)
-    names = ("models", "gains", "norms")
-    tables = {name: read_measurements(flags.tables / f"{name}.csv") for name in names}
-    write_json(flags.out, document(tables))
+    write_json(flags.out, document(Tables(flags.tables, TABLES)))
     seal(flags.out)
 
 

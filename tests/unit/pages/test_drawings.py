@@ -39,9 +39,8 @@ def test_a_figure_has_titles_and_sample_sizes(name):
     for axis in figure.axes:
         is_titled = axis.get_title() or axis.get_title(loc="left")
         assert is_titled or axis.get_label() == "<colorbar>"
-    n = {"notebook": 1, "slice": 1, "final_norm": 25}.get(name, 2)
-    n = 25 if FIGURES[name].study == "pretrained" and name != "trained_and_pretrained" else n
-    assert re.search(rf"n = {n}\b", "\n".join(figure.words))
+    n = {"notebook": 1, "slice": 1, "final_norm": 25, "comparison": 25, "sensitivity": 25}
+    assert re.search(rf"n = {n.get(name, 2)}\b", "\n".join(figure.words))
 
 
 # the lines of a panel: x and y, or one of them, from the formulas of planted_tables.py
@@ -83,7 +82,6 @@ LINES = [
     ("comparison", 0, [math.exp(0.2)], None),
     ("final_norm", 1, [0.5], [1.2]),
     ("final_norm", 2, [0, 1 / 3, 2 / 3], np.exp([0, 0.1, 0.2])),
-    ("blocks", 0, [1], [math.exp(0.2)]),
     ("trained_and_pretrained", 0, [1.1], None),
 ]
 

@@ -19,10 +19,15 @@ from normscope.statistics.inference import (
     proportion,
 )
 from normscope.statistics.summary import split
-from normscope.studies.pretrained.published import CROWDED, h25_verdict, t_of_summary
+from normscope.studies.pretrained.measures import CROWDED
 from normscope.studies.pretrained.tables import TABLES
 
 METRICS = ("gain_hidden_states", "last_gain")
+
+
+def t_of_summary(mean: float, sd: float, n: int) -> float:
+    """The t statistic against 1 from mean, standard deviation (over n - 1) and n."""
+    return (mean - 1) / (sd / math.sqrt(n))
 
 
 def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -35,7 +40,7 @@ def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
         row = {k: r[k] for k in ("experiment", "model", "family", "norm", "metric", "n_layers")}
         row |= {"rho": r["n_heads"] / r["head_dim"], "n": e.n}
         rows.append(row | {"gain": e.mean, "low": e.low, "high": e.high, "p": _p(r)})
-    return _judged(rows)
+    return _with_predictions(rows)
 
 
 def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.DataFrame:
@@ -54,7 +59,7 @@ def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.Dat
                 gain, low, high = map(math.exp, (e.mean, e.low, e.high))
                 row = key | {"metric": metric, "n": e.n, "p": mean_test(logs)}
                 rows.append(row | {"gain": gain, "low": low, "high": high})
-    return _judged(rows)
+    return _with_predictions(rows)
 
 
 def _p(reference: Mapping) -> float:
@@ -66,7 +71,7 @@ def _p(reference: Mapping) -> float:
     return 2 * float(scipy.stats.t.sf(abs(t_of_summary(reference["value"], sd, n)), n - 1))
 
 
-def _judged(rows: list[dict]) -> pd.DataFrame:
+def _with_predictions(rows: list[dict]) -> pd.DataFrame:
     """With the prediction of H25, and what the gain and its interval say about it."""
     table = pd.DataFrame(rows, columns=TABLES["h25_models"].names)
     below, above = table["high"] < 1, table["low"] > 1
@@ -75,6 +80,15 @@ def _judged(rows: list[dict]) -> pd.DataFrame:
     table["correct"] = table["predicted"] == table["as_published"]
     table["reading"] = np.select([below, above], ["below 1", "above 1"], "neither")
     return table
+
+
+def h25_verdict(correct: int, n: int) -> str:
+    """The published verdict on H25 by its accuracy; ``no data`` without a model."""
+    if n == 0:
+        return "no data"
+    if correct == n:
+        return "VALIDATED"
+    return "PARTIALLY_VALIDATED" if correct >= n / 2 else "FALSIFIED"
 
 
 def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:

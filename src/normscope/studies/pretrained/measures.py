@@ -1,4 +1,4 @@
-"""Names of the pretrained study: its measures, the published studies, BOS. No torch."""
+"""Names of the pretrained study: measures, published studies, BOS. No torch."""
 
 POSITIONS = ("first", "later", "last")
 METRICS = {
@@ -29,4 +29,5 @@ MODEL = ["experiment", "model", "family", "norm", "dtype"]  # columns that descr
 VALIDATION = (  # the seven models of the published comparison
     "gpt2-xl gpt2-large gpt2-medium pythia-6.9b mistral-7b llama-3.1-8b gemma-7b".split()
 )
+CROWDED = 0.2  # heads over head dimension from which H25 predicts a gain below 1
 FIRST_STUDIES = ("benchmark", "gpt2", "gptj")  # one measurement of each of the eight base models

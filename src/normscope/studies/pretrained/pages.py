@@ -1,21 +1,18 @@
 """Residual gain of pretrained models in words and tables, made from the study's tables alone."""
 
-import math
 from collections.abc import Mapping
+from operator import itemgetter
 
 import pandas as pd
 
 from normscope.columns import Column
-from normscope.formats import Format, decimals
+from normscope.formats import decimals
 from normscope.pages.section import Section
 from normscope.pages.table import (
-    CELLS,
     Cell,
-    Field,
     PageTable,
     Quantity,
     Row,
-    crossed,
     declared,
     derived,
     estimate,
@@ -25,7 +22,7 @@ from normscope.pages.table import (
 )
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.grid import Pretrained
-from normscope.studies.pretrained.measures import BOS, INSIDE, METRICS, POSITIONS
+from normscope.studies.pretrained.measures import BOS, INSIDE, METRICS
 from normscope.studies.pretrained.statistics import means_inside
 from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
@@ -86,57 +83,24 @@ def h25_table(h25: pd.DataFrame) -> PageTable:
     return tabulate("H25: heads over head dimension", h25, fields)
 
 
-def sensitivity_table(sensitivity: pd.DataFrame) -> PageTable:
-    """One row per model and metric, one column per BOS policy and position."""
-    records = crossed(sensitivity, ["model"], ["metric", "bos", "positions"])
-    rows = [{**row, "metric": metric} for row in records for metric in METRICS]
-    gains = [
-        _gain_field(f"{title}, {positions}", bos, positions)
-        for bos, title in BOS.items()
-        for positions in POSITIONS
-    ]
-    fields = [text("model"), text("gain", "metric", lambda metric: METRICS[metric]), *gains]
-    return tabulate("What the gain of pretrained models depends on", rows, fields)
-
-
 def inside_table(inside: pd.DataFrame) -> PageTable:
     """One row per model and BOS policy: means over blocks, and the largest value of a block."""
-    rows = [
-        key | means_inside(blocks) | {CELLS: {name: _largest(blocks[name]) for name in INSIDE}}
-        for key, blocks in split(inside, ["model", "bos"])
-    ]
+    columns = [TABLES["inside"][name] for name in INSIDE]
+    rows = []
+    for key, blocks in split(inside, ["model", "bos"]):
+        means = means_inside(blocks)
+        rows.append(key | {c.name: _block_mean(c, means[c.name], blocks) for c in columns})
     fields = [text("model"), text("policy", "bos", lambda bos: BOS[bos])]
-    fields += [_inside_field(TABLES["inside"][name]) for name in INSIDE]
+    fields += [derived(c.heading, itemgetter(c.name), c.format) for c in columns]
     return tabulate("Inside the blocks of pretrained models", rows, fields)
 
 
-def _largest(values: pd.Series) -> float:
-    """The value with the largest absolute value; NaN if all are missing."""
-    return max(values.dropna(), key=abs, default=math.nan)
-
-
-def _inside_field(column: Column) -> Field:
-    """A column of means over blocks, and the largest of a block."""
-
-    def cell(row: Row) -> Cell:
-        if math.isnan(mean := row[column.name]):
-            return None
-        largest = column.format.text(row[CELLS][column.name])
-        return Quantity(mean, note=f", largest {largest}")
-
-    return derived(column.heading, cell, column.format)
-
-
-def _gain_field(title: str, bos: str, positions: str) -> Field:
-    """A column of gains, and what each shows."""
-
-    def cell(row: Row) -> Cell:
-        record = row[CELLS].get((row["metric"], bos, positions))
-        if record is None or not isinstance(record["reads"], str):
-            return None if record is None else record["log_gain"]
-        return Quantity(record["log_gain"], note=f", {record['reads']}")
-
-    return derived(title, cell, Format("significant", log=True))
+def _block_mean(column: Column, mean: float, blocks: pd.DataFrame) -> Cell:
+    """A mean over blocks, with the value that is largest in size; a dash if all are missing."""
+    values = blocks[column.name].dropna()
+    if values.empty:
+        return None
+    return Quantity(mean, note=f", largest {column.format.text(max(values, key=abs))}")
 
 
 def model_table(models: pd.DataFrame) -> PageTable:
@@ -149,17 +113,11 @@ def _model(row: Row) -> str:
     """What a model is, or why it is not known."""
     if not isinstance(row["norm"], str):
         return f"not measured: {row['missing']}"
-    grouped = f", {row['n_kv_heads']:.0f} for keys" if row["grouped_queries"] is True else ""
-    streamed = ", streamed" if row["streamed"] is True else ""
-    puts = "puts" if row["tokenizer_adds_bos"] is True else "puts no"
-    rho = decimals(4).text(row["rho"])
-    commit = f", commit {row['commit']}" if isinstance(row["commit"], str) else ""
     return (
         f"{row['norm']}, {row['n_layers']:.0f} blocks, width {row['n_embd']:.0f}, "
-        f"{row['n_heads']:.0f} heads of {row['head_dim']:.0f}{grouped}, rho {rho}; "
-        f"{row['parameters'] / 1e6:,.0f} million parameters, stored "
-        f"as {row['stored']}, computed in {row['computed']}{streamed}; tokenizer {puts} BOS; "
-        f"{row['source']}{commit}"
+        f"{row['n_heads']:.0f} heads of {row['head_dim']:.0f}, rho {row['rho']:.4f}; "
+        f"{row['parameters'] / 1e6:,.0f} million parameters, stored as {row['stored']}; "
+        f"{row['source']}"
     )
 
 
@@ -167,7 +125,7 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
     """The part of the paper on pretrained models.
 
     Args:
-        tables: models, by_model, by_norm, h25, sensitivity and inside.
+        tables: models, by_model, by_norm, h25 and inside.
     """
     by_model = tables["by_model"]
     return Section(
@@ -178,7 +136,6 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
             "entropy": entropy_table(by_model),
             "norms": norm_table(tables["by_norm"]),
             "h25": h25_table(tables["h25"]),
-            "sensitivity": sensitivity_table(tables["sensitivity"]),
             "inside": inside_table(tables["inside"]),
         },
     )

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.studies.pretrained.published import CROWDED, h25_verdict
+from normscope.studies.pretrained.h25 import h25_verdict
+from normscope.studies.pretrained.measures import CROWDED
 from normscope.studies.pretrained.statistics import as_published, with_usual
 
 RATIOS = {"with_ln": "gain_with_final_norm", "no_ln": "gain_hidden_states"}

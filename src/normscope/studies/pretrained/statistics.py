@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import scipy  # its parts load at their first use: figures need none
 
 from normscope.hub.prompts import SET
 from normscope.statistics.estimate import estimate
@@ -20,21 +21,18 @@ from normscope.statistics.inference import (
 from normscope.statistics.levels import ALPHA
 from normscope.statistics.summary import geometric_mean, split
 from normscope.studies.pretrained.measures import FIRST_STUDIES, INSIDE, METRICS, MODEL, VALIDATION
-from normscope.studies.pretrained.published import dampening
 from normscope.studies.pretrained.tables import TABLES
 
 OBSERVATION = TABLES["observations"].names
 ADDED = ("reads", "base")  # columns of by_model that come after its statistics
-TEXT = ("top_token", "text")
-COUNTS = [column.name for column in TABLES["models"].columns if column.role == "count"]
 
 
 def read_measurements(path: Path) -> pd.DataFrame:
-    """Read a table of measurements: a token such as ``NA`` remains text, counts remain whole."""
-    numbers = [name for name in pd.read_csv(path, nrows=0) if name not in TEXT]
-    missing: dict = {name: [""] for name in numbers}
-    types: dict = dict.fromkeys(TEXT, str) | dict.fromkeys(COUNTS, "Int64")
-    return pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=types)
+    """Read a table of a probe: a predicted token such as ``NA`` remains text."""
+    numbers = pd.read_csv(path, nrows=0).columns.drop("top_token", errors="ignore")
+    missing: dict = dict.fromkeys(numbers, "")
+    text: dict = {"top_token": str}
+    return pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=text)
 
 
 def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
@@ -95,7 +93,7 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
         rows.append(
             key
             | {"n": len(group), "mean": gains.mean(), "sd": group["gain"].std()}
-            | {"min": gains.min(), "max": gains.max(), **dampening(list(gains))}
+            | {"min": gains.min(), "max": gains.max(), **dampening(gains)}
             | {"r_deviation": deviation.r, "p_deviation": deviation.p}
             | {"log_gain": e.mean, "low": e.low, "high": e.high, "p": mean_test(logs)}
             | {"r": raw.r, "r_low": raw.low, "r_high": raw.high, "r_p": raw.p}
@@ -109,6 +107,16 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
         for p in ("p", "r_p", "p_given_words"):
             table.loc[tests, f"{p}_holm"] = holm(list(table.loc[tests, p]))
     return table.assign(reads=reads(table["log_gain"], table["p_holm"]))
+
+
+def dampening(gains: np.ndarray) -> dict[str, float | str]:
+    """A model's gains over prompts against 1 as published: a one-sided t test, and its verdict."""
+    if len(gains) < 2:
+        return {"t": math.nan, "p_one_sided": math.nan, "status": "no data"}
+    t, p = (float(v) for v in scipy.stats.ttest_1samp(gains, 1.0))
+    one_sided = p / 2 if t < 0 else 1 - p / 2
+    below = "CONFIRMED" if one_sided < 0.05 else "NOT SIGNIFICANT"
+    return {"t": t, "p_one_sided": one_sided, "status": "REJECTED" if gains.mean() >= 1 else below}
 
 
 def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
@@ -131,19 +139,15 @@ def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
     }
 
 
-def tuned_pairs(references: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """Fine-tuned models with their base: experiment, base, model; published, then measured."""
-    measured = models.dropna(subset=["base", "norm"]).assign(experiment="measured")
-    columns = ["experiment", "base", "model"]
-    return pd.concat([references.dropna(subset="base")[columns], measured[columns]])
-
-
-def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def with_base(
+    by_model: pd.DataFrame, references: pd.DataFrame, models: pd.DataFrame
+) -> pd.DataFrame:
     """The table with the base of each fine-tuned model, or "not listed" if it is unknown."""
-    table = by_model.merge(pairs, on=["experiment", "model"], how="left")
-    tuned = models.loc[models["tuned"].eq(True), "model"]
-    is_tuned = (table["experiment"] == "measured") & table["model"].isin(tuned)
-    return table.assign(base=table["base"].mask(is_tuned & table["base"].isna(), "not listed"))
+    tuned = models[models["tuned"].eq(True) | models["base"].notna()]
+    tuned = tuned.assign(experiment="measured", base=tuned["base"].fillna("not listed"))
+    columns = ["experiment", "model", "base"]
+    bases = pd.concat([references.dropna(subset="base")[columns], tuned[columns]])
+    return by_model.merge(bases, on=["experiment", "model"], how="left")
 
 
 def _without(group: pd.DataFrame, level: float) -> pd.Series:

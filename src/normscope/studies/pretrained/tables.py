@@ -18,6 +18,7 @@ from normscope.formats import decimals
 from normscope.studies.pretrained.measures import METRICS
 
 HERE = "normscope.studies.pretrained"
+OF_STREAM = "normscope.hub.inside.of_stream"  # after a block
 STATISTICS = f"{HERE}.statistics"
 SIGNED, SIGNED_2 = decimals(sign=True), decimals(2, sign=True)
 LOG = {"format": decimals(log=True), "unit": "natural logarithm"}
@@ -155,8 +156,7 @@ TABLES = {
             PROMPTS,
             Column(
                 "sink",
-                "mean attention weight of later positions on position 0, over heads; empty if the "
-                "model returns no weights",
+                "mean attention weight of later positions on position 0; empty without weights",
                 range=SHARE,
                 format=decimals(),
                 title="attention on position 0",
@@ -164,10 +164,9 @@ TABLES = {
             ),
             Column(
                 "largest_activation",
-                "largest absolute value of the stream after the block, divided by the median "
-                "absolute value: geometric mean",
+                "largest absolute value of the stream over the median one: geometric mean",
                 title="largest / median value",
-                source="normscope.hub.inside.of_stream",
+                source=OF_STREAM,
             ),
             Column(
                 "largest_is_first",
@@ -175,30 +174,26 @@ TABLES = {
                 range=SHARE,
                 format=decimals(2),
                 title="largest at position 0",
-                source="normscope.hub.inside.of_stream",
+                source=OF_STREAM,
             ),
             Column(
                 "first_norm",
-                "norm of the stream after the block at position 0, divided by the geometric mean "
-                "of the norms at later positions: geometric mean",
+                "norm of the stream at position 0 over that at later positions: geometric mean",
                 title="norm at position 0 / later",
                 source="normscope.hub.measurement.inside_rows",
             ),
             Column(
                 "uniform_cosine",
-                "mean over positions of the cosine between the stream after the block and the "
-                "uniform vector",
+                "mean over positions of the cosine between stream and uniform vector",
                 range=COSINE,
                 format=SIGNED,
                 title="cosine with (1, ..., 1)",
-                source="normscope.hub.inside.of_stream",
+                source=OF_STREAM,
             ),
             Column(
                 "sigma",
-                "standard deviation over channels of the stream after the block at the last "
-                "position: geometric mean",
-                title="sigma",
-                source="normscope.hub.inside.of_stream",
+                "standard deviation over channels at the last position: geometric mean",
+                source=OF_STREAM,
             ),
             USUAL,
         ),

@@ -12,7 +12,6 @@ from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.grid import Listed, PretrainedTables
 from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.pretrained.statistics import (
-    COUNTS,
     as_published,
     by_block,
     by_category,
@@ -24,7 +23,6 @@ from normscope.studies.pretrained.statistics import (
     published_observations,
     read_measurements,
     sensitivity,
-    tuned_pairs,
     with_base,
 )
 from normscope.studies.pretrained.tables import TABLES
@@ -32,6 +30,7 @@ from normscope.studies.stage import TableInputs
 
 LISTED = ["model", "family", "tuned", "base"]  # columns that the configuration fills
 FACTS = [name for name in TABLES["models"].names if name not in LISTED]
+COUNTS = [column.name for column in TABLES["models"].columns if column.role == "count"]
 PROMPT = ["set", "category", "text", "words", "complexity"]
 
 
@@ -57,8 +56,7 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
         judged = h25.measured_models(as_published(gains, untuned), level, resamples)
         h25_models = pd.concat([h25_models, judged])
 
-    pairs = tuned_pairs(references, models)
-    of_models = with_base(by_model(observations, level, resamples), pairs, models)
+    of_models = with_base(by_model(observations, level, resamples), references, models)
     names = [prompt.name for prompt in prompts if prompt.set == SET]
     return {
         "models": models,

@@ -1,7 +1,5 @@
 """What the figures of residual gain in pretrained models share."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,17 +13,11 @@ TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
 NOTHING = "no model was measured"
 OTHER = "0.5"  # a norm that is neither
 PUBLISHED, MEASURED = "D", "P"  # markers of where a model's prompts were measured
-
-
-def model_looks(models: Sequence[str]) -> dict[str, dict]:
-    """Colour and marker of each model among those in a figure."""
-    return {
-        model: {
-            "color": style.COLORS[i % len(style.COLORS)],
-            "marker": style.MARKERS[(i + i // len(style.COLORS)) % len(style.MARKERS)],
-        }
-        for i, model in enumerate(dict.fromkeys(models))
-    }
+MARKS: dict[str, dict] = {
+    **{norm: {"color": color, "marker": "", "linestyle": "-"} for norm, color in NORMS.items()},
+    "published": {"color": "0.4", "marker": PUBLISHED, "linestyle": ""},
+    "measured": {"color": "0.4", "marker": MEASURED, "linestyle": ""},
+}
 
 
 def model_labels(table: pd.DataFrame) -> list[str]:
@@ -36,11 +28,15 @@ def model_labels(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
-    """A model's geometric mean, a diamond if it was published."""
-    color, is_measured = NORMS.get(row["norm"], OTHER), row["experiment"] == "measured"
-    look |= {"color": color, "marker": MEASURED if is_measured else PUBLISHED, "markersize": 3.5}
-    axis.plot(np.exp(row["log_gain"]), y, **look)
+def draw_gains(axis: Axes, table: pd.DataFrame) -> None:
+    """One row per model: its geometric mean, with the interval over prompts."""
+    for y, row in enumerate(table.to_dict("records")):
+        color = NORMS.get(row["norm"], OTHER)
+        gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
+        axis.hlines(y, low, high, color=color, linewidth=1.4)
+        marker = MEASURED if row["experiment"] == "measured" else PUBLISHED
+        axis.plot(gain, y, color=color, marker=marker, markersize=3.5, linestyle="")
+    style.baseline(axis, 1, vertical=True)
 
 
 def gain_axis(axis: Axes) -> None:

@@ -10,12 +10,9 @@ from matplotlib.figure import Figure
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.studies.pretrained.figures import (
-    MEASURED,
-    NORMS,
-    OTHER,
-    PUBLISHED,
+    MARKS,
     count_prompts,
-    draw_gain,
+    draw_gains,
     gain_axis,
     list_models,
     model_labels,
@@ -23,21 +20,17 @@ from normscope.studies.pretrained.figures import (
 
 MM_PER_ROW, MM_PER_PANEL = 5.5, 16
 TITLES = "base models", "fine-tuned models"
-MARKS: dict[str, dict] = {
-    **{norm: {"color": color, "marker": "", "linestyle": "-"} for norm, color in NORMS.items()},
-    "published": {"color": "0.4", "marker": PUBLISHED, "linestyle": ""},
-    "measured": {"color": "0.4", "marker": MEASURED, "linestyle": ""},
-    "arithmetic mean": {"color": "0.3", "marker": "|", "linestyle": ""},
-}
+MEAN: dict = {"marker": "|", "linestyle": "", "color": "0.3"}
 
 
-def draw_row(axis: Axes, y: int, row: dict) -> None:
-    """A model's geometric mean with its interval and number, and the arithmetic mean."""
-    gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
-    axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER), linewidth=1.4)
-    draw_gain(axis, y, row)
-    axis.plot(row["mean"], y, marker="|", markersize=7, color="0.3")
-    axis.annotate(f"{gain:.3f}", (max(high, row["mean"]), y), (4, -2.5), textcoords="offset points")
+def draw_panel(axis: Axes, table: pd.DataFrame) -> None:
+    """Every model's geometric mean with its interval and number, and its arithmetic mean."""
+    draw_gains(axis, table)
+    axis.plot(table["mean"], np.arange(len(table)), markersize=7, **MEAN)
+    ends = table[["mean"]].assign(high=np.exp(table["high"])).max(axis=1)
+    for y, (end, gain) in enumerate(zip(ends, np.exp(table["log_gain"]), strict=True)):
+        axis.annotate(f"{gain:.3f}", (end, y), (4, -2.5), textcoords="offset points")
+    style.name_rows(axis, model_labels(table))
 
 
 def once(by_model: pd.DataFrame) -> pd.DataFrame:
@@ -55,14 +48,12 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     counts = [len(rows) for rows in panels.values()] or [1]
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     for axis, (title, rows) in zip(axes, panels.items(), strict=False):
-        for y, row in enumerate(rows.to_dict("records")):
-            draw_row(axis, y, row)
-        style.baseline(axis, 1, vertical=True)
-        style.name_rows(axis, model_labels(rows))
+        draw_panel(axis, rows)
         axis.set_title(f"{title}, {style.sample_size(rows['n'])} prompts")
     for axis in axes:
         gain_axis(axis)
     for axis in axes[:-1]:
         axis.set_xlabel("")
-    style.legend_below(figure, style.samples(axes[0], MARKS), ncols=5)
+    marks = MARKS | {"arithmetic mean": MEAN}
+    style.legend_below(figure, style.samples(axes[0], marks), ncols=5)
     return figure, f"n: {count_prompts(table)} of each model. {list_models(tables['models'])}"

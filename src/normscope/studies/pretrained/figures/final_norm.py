@@ -1,6 +1,6 @@
 """Figure final_norm: three ratios called the last block's gain, and what rho says."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.studies.pretrained.figures import NOTHING, list_models, model_looks
-from normscope.studies.pretrained.measures import METRICS
-from normscope.studies.pretrained.published import CROWDED, measured_ratios, published_ratios
+from normscope.studies.pretrained.figures import NOTHING, count_prompts, list_models
+from normscope.studies.pretrained.measures import CROWDED, METRICS
 
 # greys: colours are models and families
 RATIOS = {"gain_with_final_norm": "0.8", "gain_hidden_states": "0.5", "last_gain": "0.1"}
@@ -20,20 +19,38 @@ STUDIES = ("sweep", "h25", "measured")  # of rho
 RHOS = (0.05, 0.2, 1)  # ticks; a model may lie anywhere
 
 
-def prompts(table: pd.DataFrame, shown: pd.DataFrame) -> pd.Series:
-    """The numbers of prompts of the ratios of some models, from the table that has them."""
-    is_shown = table["model"].isin(shown.index) & table["metric"].isin(shown.columns)
-    return table.loc[is_shown, "n"]
+def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
+    """Ratios of norms of the models in the notebook on the final norm: one row per model.
 
-
-def draw_ratios(axis: Axes, table: pd.DataFrame, prompts: pd.Series) -> None:
-    """Bars, one group per model.
-
-    Args:
-        axis: the panel.
-        table: ratios by model.
-        prompts: how many a ratio is of.
+    Its two ratios, and the gain of the last block, which two other notebooks measure with hooks.
     """
+    notebook = references[references["experiment"] == "final_norm"]
+    hooked = references[references["experiment"].isin(["benchmark", "gptj"])]
+    table = pd.concat([notebook, hooked[hooked["metric"] == "last_gain"]])
+    table = table[table["model"].isin(notebook["model"].dropna())]
+    return table.pivot_table("value", index="model", columns="metric", sort=False)
+
+
+def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
+    """The same ratios of measured models: geometric means, BOS as the tokenizer has it."""
+    table = sensitivity[sensitivity["usual"] & (sensitivity["positions"] == "last")]
+    table = table.assign(value=np.exp(table["log_gain"]))
+    return table.pivot_table("value", index="model", columns="metric", sort=False)
+
+
+def model_looks(models: Iterable[str]) -> dict[str, dict]:
+    """Color and marker of each model, or family, of a panel."""
+    return {
+        model: {
+            "color": style.COLORS[i % len(style.COLORS)],
+            "marker": style.MARKERS[(i + i // len(style.COLORS)) % len(style.MARKERS)],
+        }
+        for i, model in enumerate(dict.fromkeys(models))
+    }
+
+
+def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
+    """Bars, one group per model; the table has a row per model and a column per ratio."""
     y = np.arange(len(table))
     for i, (ratio, color) in enumerate(RATIOS.items()):
         if ratio in table:
@@ -42,7 +59,6 @@ def draw_ratios(axis: Axes, table: pd.DataFrame, prompts: pd.Series) -> None:
             axis.barh(place, table[ratio], **look)
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
-    axis.set_title(f"three ratios,\n{style.sample_size(prompts)} prompts")
     style.baseline(axis, 1, vertical=True)
 
 
@@ -90,13 +106,12 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     rhos, layers = tables["h25_models"], tables["layers"]
     published = published_ratios(tables["references"])
     measured = measured_ratios(tables["sensitivity"])[:NAMED]
-    left = {
-        "published": prompts(tables["references"], published),
-        "measured": prompts(tables["sensitivity"], measured),
-    }
     shown = pd.concat([published.rename(index="{} (published)".format), measured])
     figure, axes = style.canvas(look.width_mm, 82, 1, 3, shared=False)
-    draw_ratios(axes[0, 0], shown, pd.concat(left.values()))
+    draw_ratios(axes[0, 0], shown)
+    rows = pd.concat([tables["references"], tables["sensitivity"]])
+    rows = rows[rows["model"].isin([*published.index, *measured.index])]
+    axes[0, 0].set_title(f"three ratios,\n{style.sample_size(rows['n'])} prompts")
     is_shown = rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")
     rhos = rhos[is_shown]
     draw_rho(axes[0, 1], rhos)
@@ -105,9 +120,4 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         names = style.labelled([axis])
         if place == "center" or len(names) <= NAMED:
             style.legend_below(figure, names, 1 + (place == "center"), place)
-    middle = {str(name): n for name, n in rhos.groupby("experiment", sort=False)["n"]}
-    sizes = [
-        f"{panel}, {', '.join(f'{style.sample_size(n)} ({name})' for name, n in parts.items())}"
-        for panel, parts in (("left", left), ("middle", middle))
-    ]
-    return figure, f"Prompts: {'; '.join(sizes)}. {list_models(tables['models'])}"
+    return figure, f"n: {count_prompts(rhos)} of each model. {list_models(tables['models'])}"

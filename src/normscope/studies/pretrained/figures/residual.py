@@ -1,32 +1,24 @@
-"""Figure residual: the published panel of the last block's gain, with measured models."""
+"""Figure residual: the published panels of the last block's gain, with measured models."""
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.studies.pretrained.figures import (
-    NORMS,
-    OTHER,
-    count_prompts,
-    list_models,
-    model_labels,
-)
-from normscope.studies.pretrained.measures import FIRST_STUDIES
+from normscope.studies.pretrained.figures import NORMS, OTHER, list_models, model_labels
 
-SHOWN = ("gpt2", "measured")  # prompt by prompt; the others by their means
-FIRST = 4  # measured models that are shown prompt by prompt
-TITLES = ("A. distribution", "B. entropy and gain", "C. by category", "D. means")
-MM_PER_ROW, PANEL_MM, REST_MM = 4, 55, 35
+SHOWN = ("gpt2", "measured")
+FIRST = 4  # measured models that are shown
+TITLES = ("A. distribution", "B. entropy and gain", "C. by category")
+PANEL_MM = 60
 GAIN = "gain of the last block"
 
 
 def select(observations: pd.DataFrame) -> pd.DataFrame:
-    """The models that are shown prompt by prompt, with the column ``name``."""
+    """The models that are shown, with the column ``name``."""
     is_measured = observations["experiment"] == "measured"
     measured = list(observations.loc[is_measured, "model"].unique())
     is_left_out = is_measured & observations["model"].isin(measured[FIRST:])
@@ -60,44 +52,23 @@ def draw_prompts(distribution: Axes, scatter: Axes, category: Axes, shown: pd.Da
     category.set_xticks(range(len(kinds)), kinds)
 
 
-def draw_means(axis: Axes, table: pd.DataFrame) -> None:
-    """Bars as published: mean and standard deviation over prompts; a dash: the geometric mean."""
-    table = table.assign(tuned=table["base"].notna())
-    table = table.sort_values(["tuned", "mean"], ascending=[True, False])
-    y = np.arange(len(table))
-    colors = [NORMS.get(norm, OTHER) for norm in table["norm"]]
-    bars: dict = {"color": colors, "alpha": 0.35, "ecolor": "0.6", "height": 0.7}
-    axis.barh(y, table["mean"], xerr=table["sd"], **bars)
-    geometric, low, high = (np.exp(table[k]) for k in ("log_gain", "low", "high"))
-    axis.vlines(geometric, y - 0.35, y + 0.35, color=colors, linewidth=1.4)
-    axis.hlines(y, low, high, color=colors, linewidth=1.4)
-    style.name_rows(axis, model_labels(table))
-
-
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """Gains prompt by prompt, and their means."""
-    by_model = tables["by_model"]
-    base = by_model[by_model["experiment"].isin((*FIRST_STUDIES, "measured"))]
-    heights = PANEL_MM, PANEL_MM, REST_MM + MM_PER_ROW * len(base)
-    figure, (top, middle, bottom) = style.parts(look.width_mm, heights)
+    """Gains prompt by prompt."""
+    shown = select(tables["observations"])
+    figure, (top, bottom) = style.parts(look.width_mm, (PANEL_MM, PANEL_MM))
     distribution, scatter = top.subplots(1, 2)
-    category, means = middle.subplots(), bottom.subplots()
-    draw_prompts(distribution, scatter, category, select(tables["observations"]))
-    draw_means(means, base)
-    for axis in (distribution, means):
-        style.baseline(axis, 1, vertical=True)
-        axis.set_xlabel(GAIN)
+    category = bottom.subplots()
+    draw_prompts(distribution, scatter, category, shown)
+    style.baseline(distribution, 1, vertical=True)
+    distribution.set(xlabel=GAIN, ylabel="share of prompts up to there")
     for axis in (scatter, category):
         style.baseline(axis, 1)
         axis.set_ylabel(GAIN)
-    distribution.set_ylabel("share of prompts up to there")
     scatter.set_xlabel("entropy of the next token (nats)")
-    n = f"{style.sample_size(base['n'])} prompts"
+    n = style.sample_size(shown.groupby("name").size())
     for axis, title in zip(figure.axes, TITLES, strict=True):
-        axis.set_title(f"{title}, {n} of each model", loc="left")
-    looks = style.labelled([scatter]) | style.samples(
-        scatter, {n: {"color": c, "linewidth": 4, "alpha": 0.5} for n, c in NORMS.items()}
-    )
+        axis.set_title(f"{title}, {n} prompts of each model", loc="left")
+    norms = {norm: {"color": c, "linewidth": 4, "alpha": 0.5} for norm, c in NORMS.items()}
+    looks = style.labelled([scatter]) | style.samples(scatter, norms)
     style.legend_below(figure, looks, ncols=3)
-    n = f"n: {count_prompts(by_model)} of each model. {list_models(tables['models'])}"
-    return figure, n
+    return figure, list_models(tables["models"])

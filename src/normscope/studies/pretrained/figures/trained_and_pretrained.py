@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,12 +12,10 @@ from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import arm_look, count, divergences, in_order
 from normscope.studies.pretrained.figures import (
-    MEASURED,
-    NORMS,
+    MARKS,
     OTHER,
-    PUBLISHED,
     count_prompts,
-    draw_gain,
+    draw_gains,
     gain_axis,
     list_models,
 )
@@ -27,11 +24,8 @@ from normscope.studies.pretrained.measures import FIRST_STUDIES
 MM_PER_ROW, MM_PER_PANEL = 5, 16
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
 SHIFT = 0.25  # between protocols
-LOOKS: dict[str, dict] = {
-    **{norm: {"color": color, "linestyle": "-"} for norm, color in NORMS.items()},
+LOOKS: dict[str, dict] = MARKS | {
     "another norm": {"color": OTHER, "linestyle": "-"},
-    "published": {"color": "0.4", "marker": PUBLISHED, "linestyle": ""},
-    "measured": {"color": "0.4", "marker": MEASURED, "linestyle": ""},
     "one trained model": {"color": "0.4", "marker": "o", "linestyle": "", **style.OPEN},
 }
 
@@ -55,10 +49,7 @@ def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
     """One marker per model, sorted by norm and family, base models first."""
     table = table.assign(tuned=table["base"].notna())
     table = table.sort_values(["tuned", "norm", "family", "log_gain"], ignore_index=True)
-    for y, row in enumerate(table.to_dict("records")):
-        draw_gain(axis, y, row, linestyle="")
-        low, high = np.exp([row["low"], row["high"]])
-        axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER))
+    draw_gains(axis, table)
     style.name_rows(axis, list(table["model"]))
     style.annotate_rows(axis, [style.sample_size([n]) for n in table["n"]])
     axis.set_title("pretrained, much else unequal (n: prompts)")
@@ -79,8 +70,7 @@ def draw(
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     draw_trained(axes[0], gains, markers)
     draw_pretrained(axes[1], pretrained)
-    for axis in axes:
-        style.baseline(axis, 1, vertical=True)
+    style.baseline(axes[0], 1, vertical=True)
     gain_axis(axes[1])
     style.legend_below(figure, style.samples(axes[1], LOOKS | looks), ncols=5)
     by = ("protocol", "arm")
