@@ -51,7 +51,7 @@ def watching(blocks: Sequence[nn.Module], mask: Tensor) -> Iterator[dict[str, Te
 def of_attention(output: Any, mask: Tensor) -> dict[str, Tensor]:
     """``sink`` (sequences,): the mean attention weight on position 0, over later queries and heads.
 
-    It is that of ``normscope.measure.scores.first_share``, in one block and per sequence: a high
+    It is that of ``normscope.measure.attention.first_share``, in one block and per sequence: a high
     value is an attention sink (Xiao et al. 2023, arXiv:2309.17453; Gu et al. 2024,
     arXiv:2410.10781). A sequence of one token has none.
 

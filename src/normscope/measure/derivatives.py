@@ -1,8 +1,8 @@
-"""Whether a backward pass is the derivative of its forward pass, by difference quotients.
+"""Products of derivatives with vectors, and whether a backward pass is a derivative.
 
-A quotient is off by the square of its step, and by rounding over the step. Step and tolerance
-therefore follow from the precision in which the code computes, which may be less than that of its
-inputs.
+The latter is tested by difference quotients. A quotient is off by the square of its step, and by
+rounding over the step. Step and tolerance therefore follow from the precision in which the code
+computes, which may be less than that of its inputs.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +16,28 @@ DIRECTIONS = 9
 FINE = (2.0**-20, 1e-3), (2.0**-9, 1e-3)
 COARSE = ((2.0**-4, 0.1),)
 ROUNDED = 2.0**-13  # of an output, relative to its size: its second difference for a step of 2^-9
+
+
+def transposed_product(
+    y: Tensor,
+    x: Tensor | Sequence[Tensor],
+    v: Tensor,
+    *,
+    retain_graph: bool = False,
+) -> tuple[Tensor, ...]:
+    """``(dy/dx)^T v``, a tensor for each of ``x``; zeros where y does not depend on it.
+
+    It is computed as the gradient of ``<y, v>``. Passing v as ``grad_outputs`` gives the same bits,
+    but torch then imports sympy to compare shapes, which takes 2 s per process.
+
+    Args:
+        y: with its graph.
+        x: variables to differentiate with respect to.
+        v: as many numbers as y has, in the same order.
+        retain_graph: y is to be differentiated again.
+    """
+    along = torch.dot(y.reshape(-1), v.reshape(-1))
+    return torch.autograd.grad(along, x, retain_graph=retain_graph, materialize_grads=True)
 
 
 def is_coarse(f: Function, x: Tensor) -> bool:

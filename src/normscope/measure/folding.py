@@ -5,7 +5,6 @@ linear layer takes the bias. A norm whose sigma is frozen is affine, so that a l
 all of it: ``g * z`` is then ``diag(g / sigma) (I - 1 1^T / d) x`` if it centers.
 """
 
-import copy
 import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from normscope.errors import Explained
 from normscope.measure.frozen_norms import FrozenNorm, replace
 from normscope.measure.readers import InFloat64, Reader, reading
 from normscope.measure.recognized import recognized, run
-from normscope.nn.model import Transformer
 from normscope.nn.norms import Affine, TokenNorm
 
 TOLERANCE = 1e-10  # of the change of a logit by exact folding, over the largest, in float64
@@ -186,44 +184,3 @@ def _clear(model: nn.Module, name: str, x: Tensor) -> None:
     for p, value in zip(parameters, before, strict=True):
         p.copy_(value)
     raise Explained("no values of its parameters make its gain 1 and its bias 0")
-
-
-def folded(model: Transformer, *, final: bool = False) -> Transformer:
-    """A copy in float64 with the same logits, whose block norms have neither gain nor bias.
-
-    Args:
-        model: Pre-norm, with norms that have an affine part.
-        final: Also fold the final norm, into the head. A tied head becomes a separate matrix first,
-            because it would otherwise change the embedding.
-
-    Raises:
-        Explained: a norm cannot be folded.
-    """
-    model = copy.deepcopy(model).double().requires_grad_(False).eval()
-    names = [name for name, _ in model.named_modules() if name.endswith(".before")]
-    if final:
-        names.append("final_norm")
-        if model.head is None:
-            vocab_size, d = model.token_embedding.weight.shape
-            model.head = nn.Linear(d, vocab_size, bias=False)
-            model.head.weight = nn.Parameter(model.token_embedding.weight.clone(), False)
-    tokens = torch.zeros(1, 1, dtype=torch.int64, device=model.token_embedding.weight.device)
-    norms = {name: model.get_submodule(name) for name in names}
-    for name, outcome in fold(model, norms, lambda: model(tokens)).items():
-        if outcome.problem:
-            raise Explained(f"{name} cannot be folded: {outcome.problem}")
-    return model
-
-
-def change(model: Transformer, tokens: Tensor, *, final: bool = False) -> float:
-    """The largest change of a logit by ``folded``, divided by the largest absolute logit.
-
-    Args:
-        model: See ``folded``.
-        tokens: (windows, T).
-        final: See ``folded``.
-    """
-    with torch.no_grad():
-        logits = copy.deepcopy(model).double()(tokens)
-        changed = folded(model, final=final)(tokens)
-    return float((changed - logits).abs().max() / logits.abs().max())

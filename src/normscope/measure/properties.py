@@ -14,8 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from normscope.measure.derivatives import is_coarse
-from normscope.measure.products import transposed_product
+from normscope.measure.derivatives import is_coarse, transposed_product
 from normscope.nn.norms import build
 from normscope.nn.recipe import Norm
 

@@ -10,7 +10,7 @@ from transformers.models.llama.modeling_llama import LlamaRMSNorm
 from transformers.models.olmo.modeling_olmo import OlmoLayerNorm
 
 from normscope.measure import properties
-from normscope.measure.products import transposed_product
+from normscope.measure.derivatives import transposed_product
 from normscope.nn.arms import BUILT_IN, registry
 from normscope.nn.norms import build
 

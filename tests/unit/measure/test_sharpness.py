@@ -12,9 +12,15 @@ from scipy.stats import ortho_group
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure import lanczos
-from normscope.measure.lanczos import TOLERANCE, Operator, largest_eigenvalue, ritz
-from normscope.measure.sharpness import hessian, preconditioned
+from normscope.measure import sharpness
+from normscope.measure.sharpness import (
+    TOLERANCE,
+    Operator,
+    hessian,
+    largest_eigenvalue,
+    preconditioned,
+    ritz,
+)
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.tasks import draw
@@ -166,5 +172,5 @@ def test_without_convergence_there_is_no_number(monkeypatch):
     """A few products are not enough for the edge of a dense spectrum to 12 digits."""
     dense = operator(np.diag(np.linspace(0, 1, 400)))
     assert largest_eigenvalue(dense, tolerance=1e-12) == pytest.approx(1, rel=1e-12)
-    monkeypatch.setattr(lanczos, "STEPS", 20)
+    monkeypatch.setattr(sharpness, "STEPS", 20)
     assert math.isnan(largest_eigenvalue(dense, tolerance=1e-12))

@@ -1,15 +1,18 @@
-"""Untrained networks: distances of tokens, sensitivity, gradients, and uniform attention."""
+"""Untrained networks by depth, and blocks that are left out, against models without them."""
 
+import copy
 import math
 from typing import Any
 
 import pytest
 import torch
 from depth_recipes import tokens, transformer
-from torch import Tensor
+from recall_recipes import moved
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.measure import starting
+from normscope.measure.skipping import added_losses
 from normscope.measure.starting import collapse_rate, last_gradient, output_change, spread
 from normscope.nn.arms import ARMS
 from normscope.nn.model import cross_entropy
@@ -87,3 +90,31 @@ def test_causal_attention_without_scores_is_a_running_mean(arm):
     means = x.cumsum(1) / torch.arange(1, T + 1).view(T, 1)
     after = means if arm == "none" else F.rms_norm(means, (C,))
     assert rate == pytest.approx(math.log(spread(after) / spread(x)), abs=0.03)
+
+
+@pytest.mark.parametrize(("arm", "placement"), [("layernorm", "pre"), ("batchnorm", "post")])
+@torch.no_grad()
+def test_the_added_loss_is_that_of_the_model_without_the_block(arm, placement):
+    model = transformer(arm, placement, n_layer=3).eval()
+    moved(model)
+    logits = model(X)
+    added = added_losses(model, X, Y)
+    for i, loss in enumerate(added):
+        without = copy.deepcopy(model)
+        without.blocks = nn.ModuleList(b for j, b in enumerate(without.blocks) if j != i)
+        expected = cross_entropy(without(X), Y) - cross_entropy(logits, Y)
+        assert loss == pytest.approx(float(expected), abs=1e-6)
+    assert min(map(abs, added)) > 1e-3
+    assert torch.equal(model(X), logits)  # no block is left out any more
+
+
+@pytest.mark.parametrize("placement", ["pre", "peri"])
+@torch.no_grad()
+def test_a_block_that_adds_nothing_to_the_stream_adds_nothing_to_the_loss(placement):
+    model = transformer("rmsnorm", placement).eval()
+    moved(model)
+    for branch in ("attention", "mlp"):
+        model.get_parameter(f"blocks.1.{branch}.f.proj.weight").zero_()
+    first, second = added_losses(model, X, Y)
+    assert first != 0
+    assert second == 0

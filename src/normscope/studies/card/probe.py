@@ -13,8 +13,8 @@ from torch.nn import functional as F
 
 from normscope.io import dataset
 from normscope.measure import properties
+from normscope.measure.derivatives import transposed_product
 from normscope.measure.hooks import norm_layers, passing
-from normscope.measure.products import transposed_product
 from normscope.measure.residual import log_gain, stream_norms
 from normscope.measure.signals import signals
 from normscope.measure.windows import validation_windows

@@ -24,9 +24,9 @@ from normscope.measure.decomposition import (
     relative_error,
     standardize,
 )
+from normscope.measure.derivatives import transposed_product
 from normscope.measure.hooks import norm_layers, passing
 from normscope.measure.names import SURROGATES
-from normscope.measure.products import transposed_product
 from normscope.measure.windows import as_tensor, draw, validation_windows
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer

@@ -12,11 +12,16 @@ from torch.nn import functional as F
 
 from normscope.io import dataset
 from normscope.io.dataset import Dataset
-from normscope.measure import recentring
+from normscope.measure.attention import (
+    first_share,
+    largest_score,
+    scores,
+    unselectable,
+    unselectable_keys,
+)
+from normscope.measure.equivalents import center_stream, logit_change
 from normscope.measure.frozen_norms import frozen
 from normscope.measure.hooks import norm_layers, passing
-from normscope.measure.scores import first_share, largest_score, scores
-from normscope.measure.selection import unselectable, unselectable_keys
 from normscope.measure.signals import Row, signals
 from normscope.measure.skipping import added_losses
 from normscope.measure.starting import collapse_rate, last_gradient, output_change
@@ -146,12 +151,12 @@ def measure(model: Transformer, data: Dataset, stack: Stack, windows: int) -> Ro
         row["unselectable"] = unselectable(model, x[:SELECTED])
         row["unselectable_keys"] = unselectable_keys(model, x[:SELECTED])
     if can_be_recentred(stack):
-        row["recentring_change"] = recentring.change(model, x)
+        row["recentring_change"] = logit_change(model, center_stream(model), x)
     return row
 
 
 def can_be_recentred(stack: Stack) -> bool:
-    """Whether the stream is read by LayerNorms alone, as ``recentring`` needs it."""
+    """Whether the stream is read by LayerNorms alone, as ``center_stream`` needs it."""
     norm, model = stack.norm, stack.model
     is_layernorm = norm.statistic == "token" and norm.center and norm.radius == "sqrt(d)"
     has_others = model.embedding_norm or model.qk_norm != "none"

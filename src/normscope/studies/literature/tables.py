@@ -93,7 +93,7 @@ MEASURES = (
         "share of attention's inputs that no query can give the highest score of their window; "
         "measured where a window has more tokens than dimensions",
         range=SHARE,
-        source="normscope.measure.selection.unselectable",
+        source="normscope.measure.attention.unselectable",
     ),
     Column(
         "unselectable_keys",
@@ -101,18 +101,18 @@ MEASURES = (
         "the highest score of their window; measured where a window has more tokens than "
         "dimensions",
         range=SHARE,
-        source="normscope.measure.selection.unselectable_keys",
+        source="normscope.measure.attention.unselectable_keys",
     ),
     Column(
         "largest_score",
         "largest absolute attention score before the softmax",
-        source="normscope.measure.scores.largest_score",
+        source="normscope.measure.attention.largest_score",
     ),
     Column(
         "sink",
         "mean share of attention that later positions give to the first one",
         range=SHARE,
-        source="normscope.measure.scores.first_share",
+        source="normscope.measure.attention.first_share",
     ),
     Column(
         "largest_activation",
@@ -123,7 +123,7 @@ MEASURES = (
         "largest change of a logit, over the largest logit, if LayerNorms become RMSNorms in a "
         "model with a centered stream; known for LayerNorm in pre-norm with a final norm, and "
         "without norms of the embedding, of queries and of keys",
-        source="normscope.measure.recentring.change",
+        source="normscope.measure.equivalents.logit_change",
     ),
     Column(
         "frozen_loss",
@@ -261,7 +261,7 @@ TABLES = {
                 "standard deviation of the logits over the vocabulary, mean over the step's batch",
             ),
         ),
-        "normscope.measure.scales.scales",
+        "normscope.measure.signals.scales",
     ),
     "networks": Table(
         "one untrained network",

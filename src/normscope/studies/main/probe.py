@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.io import dataset
-from normscope.measure import folding
+from normscope.measure.equivalents import fold_norms, logit_change
 from normscope.measure.residual import log_gain, site_names, stream_norms
 from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.nn.model import Transformer
@@ -107,5 +107,6 @@ def foldings(model: Transformer, tokens: Tensor) -> dict[str, float]:
         model: pre-norm, with a gain.
         tokens: (windows, positions).
     """
-    changes = (folding.change(model, tokens, final=final) for final in (False, True))
+    others = (fold_norms(model, final=final) for final in (False, True))
+    changes = (logit_change(model, other, tokens) for other in others)
     return dict(zip(FOLDINGS, changes, strict=True))

@@ -67,7 +67,7 @@ FOLDINGS = many(
         "the block norms are folded into the next linear layers; known for token norms in pre-norm",
         "folding_all": "the same with those of the final norm, folded into a head that is untied",
     },
-    source="normscope.measure.folding.change",
+    source="normscope.measure.equivalents.logit_change",
 )
 PROBED = (*LAWS, *FOLDINGS)  # of one model each
 RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *PROBED)

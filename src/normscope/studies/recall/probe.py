@@ -18,8 +18,7 @@ from torch.nn import functional as F
 from normscope.io import stored
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
-from normscope.measure.lanczos import largest_eigenvalue
-from normscope.measure.sharpness import hessian, preconditioned
+from normscope.measure.sharpness import hessian, largest_eigenvalue, preconditioned
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.recipe import RecallProbe, RecallStack, Task
 from normscope.studies.recall.tables import METRICS, TABLES

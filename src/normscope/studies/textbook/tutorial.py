@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.measure.decomposition import relative_error, standardize
+from normscope.measure.derivatives import transposed_product
 from normscope.measure.hooks import norm_layers, passing
-from normscope.measure.products import transposed_product
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import Affine, TokenNorm, build
 from normscope.statistics.estimate import Estimate, estimate

@@ -1,4 +1,4 @@
-"""Jacobians of blocks, I + J: closed forms of linear blocks, and central differences."""
+"""Jacobians of blocks, I + J, and products with them: closed forms and central differences."""
 
 from typing import get_args
 
@@ -9,6 +9,7 @@ from depth_recipes import B, C, Linear, T, normal, symmetric, transformer
 from torch import Tensor, nn
 
 from normscope.measure.block_jacobian import ZERO, block_jacobian, spectrum
+from normscope.measure.derivatives import transposed_product
 from normscope.nn.recipe import Placement
 
 D, TOKENS = 12, 6
@@ -67,3 +68,14 @@ def test_the_jacobian_of_a_block_equals_central_differences(arm, placement, resi
     with torch.no_grad():
         columns = [(block(X + h) - block(X - h)).flatten().numpy() / 2e-6 for h in step]
     np.testing.assert_allclose(ours, np.stack(columns, 1), atol=1e-7)
+
+
+def test_products_equal_those_of_dense_jacobians():
+    """y = A b (3, 2): dy_ij/dA_kl = [i = k] b_lj and dy_ij/db_lm = A_il [j = m]."""
+    a, b = normal(3, 4, seed=1).requires_grad_(), normal(4, 2, seed=2).requires_grad_()
+    unused = normal(5, seed=3).requires_grad_()
+    v = normal(3, 2, seed=4)
+    by_a, by_b, by_unused = transposed_product(a @ b, [a, b, unused], v)
+    torch.testing.assert_close(by_a, v @ b.detach().T)
+    torch.testing.assert_close(by_b, a.detach().T @ v)
+    assert not by_unused.any()

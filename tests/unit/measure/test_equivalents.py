@@ -1,11 +1,11 @@
-"""Folded gains, against a pre-norm Transformer that is written with torch's functions alone."""
+"""Folded gains against a Transformer of torch's functions, and LayerNorms that become RMSNorms."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure.folding import change, folded
+from normscope.measure.equivalents import center_stream, fold_norms, logit_change
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
@@ -69,13 +69,13 @@ def test_block_norms_without_gain_give_the_same_logits(arm, choices):
     with torch.no_grad():
         expected = logits_without_gains(model, arm)
         torch.testing.assert_close(model(TOKENS), expected, rtol=1e-10, atol=1e-10)
-        less = folded(model)
+        less = fold_norms(model)
         torch.testing.assert_close(less(TOKENS), expected, rtol=1e-10, atol=1e-10)
     names = [name for name, _ in less.named_parameters()]
     assert [n for n in names if n.endswith((".before.gain", ".before.bias"))] == []
     assert "final_norm.gain" in names
-    assert change(model, TOKENS) < 1e-12
-    assert change(model, TOKENS, final=True) < 1e-12
+    for final in (False, True):
+        assert logit_change(model, fold_norms(model, final=final), TOKENS) < 1e-12
     assert isinstance(model.final_norm.gain, Tensor)  # the model itself is as it was
 
 
@@ -90,3 +90,43 @@ def test_the_final_gain_needs_a_head_of_its_own():
         model.token_embedding.weight.copy_(head)
         tied = logits_without_gains(model, arm, model.token_embedding.weight)
     assert float((tied - expected).abs().max() / expected.abs().max()) > 0.1
+
+
+@pytest.mark.parametrize("choices", [{}, {"linear_bias": True, "tied_head": False}])
+@pytest.mark.parametrize("arm", ["layernorm", "layernorm_plain", "layernorm_bias"])
+def test_layernorms_can_be_rmsnorms(arm, choices):
+    model = transformer(arm, **choices).float()
+    before = {name: p.clone() for name, p in model.state_dict().items()}
+    assert logit_change(model, center_stream(model), TOKENS) < 1e-12
+    after = model.state_dict()
+    assert all(torch.equal(after[name], p) for name, p in before.items())
+    assert model.final_norm.center  # the model itself is as it was
+
+
+@torch.no_grad()
+def test_rmsnorms_read_a_stream_without_a_mean():
+    streams = []
+    model = center_stream(transformer("layernorm", linear_bias=True))
+    for block in model.blocks:
+        block.register_forward_hook(lambda _, args, output: streams.append(output))
+    model(TOKENS)
+    x = torch.stack(streams)
+    assert float((x.mean(-1).abs() / x.std(-1)).max()) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token_embedding.weight",
+        "position_embedding.weight",
+        "blocks.0.attention.f.proj.weight",
+        "blocks.1.mlp.f.proj.bias",
+    ],
+)
+@torch.no_grad()
+def test_one_matrix_or_bias_that_is_not_centered_changes_the_logits(name):
+    model = transformer("layernorm", linear_bias=True)
+    wrong = center_stream(model)
+    wrong.get_parameter(name).copy_(model.get_parameter(name))
+    logits = model(TOKENS)
+    assert float((wrong(TOKENS) - logits).abs().max() / logits.abs().max()) > 1e-2
