@@ -36,10 +36,11 @@ DEVICE = CONFIG.device
 if DEVICE == "auto":
     DEVICE = "cuda" if has_gpu() else "cpu"
 GPUS = int(DEVICE == "cuda")  # GPUs of each job that trains or probes
-STUDIES = CONFIG.studies
+STUDIES = CONFIG.studies  # of the paper
+JOBS = CONFIG.every_study  # with the card, if one is made
 PINS = {}  # pinned packages of every script, by script
-lay_out(STORE, STUDIES)
-check_folders("code", "dataset", "logs", "paper", *STUDIES)
+lay_out(STORE, JOBS)
+check_folders("code", "dataset", "logs", "paper", *JOBS)
 repair(STORE)
 REGISTERED = registry()
 FIGURES = figures.drawn(REGISTERED, CONFIG)
@@ -55,17 +56,8 @@ TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
     f"results/{s}/{path}" for s, study in STUDIES.items() for path in study.records()
 ]
-MODELS = [
-    f"{os.path.dirname(record)}/{file}"
-    for record in KEPT
-    for file in STUDIES[record.split("/")[1]].STAGES.trained
-]
-PROBES = [
-    f"results/{s}/probes/{name}/{table}.csv"
-    for s, study in STUDIES.items()
-    for name in study.probes()
-    for table in study.STAGES.probed
-]
+MODELS = [file for study in STUDIES for file in models(study)]
+PROBES = [file for study in STUDIES for file in probes(study)]
 FIGURE_FILES = [file for suffix in DRAWN for file in figure_files(suffix)]
 TEXTS = [f"{corpus(t)}/{name}" for t in CONFIG.texts_read for name in TEXT_FILES]
 
@@ -107,8 +99,7 @@ checkpoint texts:
 
 rule models:
     input:
-        MODELS,
-        CARD_MODELS,
+        [file for study in JOBS for file in models(study)],
 
 
 for study in STUDIES:
@@ -139,7 +130,7 @@ rule paper:
 rule card:
     input:
         pages_of_card,
-        CARD_FILES,
+        [part("card") for part in (models, probes, tables) if CONFIG.card],
 
 
 save_facts(FACTS)

@@ -19,8 +19,9 @@ from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.machine import usable_cores
 from normscope.pilot import CODE, filled, open_cells
 from normscope.schema import FLOATS, Strict
-from normscope.studies.pilot import Pilot, Trial, least, losses_of, read_trials, write_trials
+from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
 from normscope.studies.single import SingleJob, train_single
+from normscope.train.schedule import least
 
 
 class Flags(Strict):

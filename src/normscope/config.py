@@ -126,9 +126,14 @@ class Studies(Strict):
         return raw
 
     @cached_property
-    def studies(self) -> dict[str, Study]:
-        """The configuration of each study by name, in the order of the page."""
+    def every_study(self) -> dict[str, Study]:
+        """The configuration of each study by name, and that of the card if one is made."""
         return {name: part for name, part in self if isinstance(part, Study)}
+
+    @cached_property
+    def studies(self) -> dict[str, Study]:
+        """The configuration of each study of the paper by name, in the order of the page."""
+        return {name: part for name, part in self.every_study.items() if part.IN_PAPER}
 
     @property
     def trained(self) -> dict[str, TrainedStudy]:
@@ -138,12 +143,12 @@ class Studies(Strict):
     @property
     def longest_context(self) -> int:
         """Length in tokens of the longest window of text that any job reads."""
-        return max(study.context() for study in self.studies.values())
+        return max(study.context() for study in self.every_study.values())
 
     @property
     def texts_read(self) -> list[str]:
         """Names of the texts that jobs read; the default text comes first."""
-        names = (name for study in self.studies.values() for name in study.job_texts().values())
+        names = (n for study in self.every_study.values() for n in study.job_texts().values())
         return [*dict.fromkeys([DATASET, *names])]
 
     @property
@@ -207,7 +212,7 @@ class Config(Studies):
     @model_validator(mode="after")
     def jobs_can_be_named(self) -> Self:
         """Check the lengths of job names, which become names of files."""
-        for study, part in self.studies.items():
+        for study, part in self.every_study.items():
             for name in (*part.trainings(), *part.probes()):
                 if len(name) > LONGEST_NAME:
                     raise ValueError(

@@ -41,15 +41,14 @@ def torch_finds_gpu() -> bool:
 
 
 def run_record(config: Config, study: str, results: Path) -> dict[str, Any]:
-    """Chip, date and core-hours of a study or of the card, on the machine that made them.
+    """Chip, date and core-hours of a study, on the machine that made them.
 
     Args:
         config: The configuration of the run.
-        study: A study, or ``card``.
+        study: Its name.
         results: The folder of the run, with ``benchmarks/<rule>/<job>.tsv`` of every job that ran.
     """
-    part = config.card if study == "card" else config.studies[study]
-    assert part is not None
+    part = config.every_study[study]
     jobs = [f"{study}_tables"]
     jobs += [f"{study}_train/{name}" for name in part.training_sizes()]
     jobs += [f"{study}_probe/{name}" for name in part.probes()]

@@ -10,8 +10,9 @@ from normscope.config import Studies
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
 from normscope.io.yamlfile import laid_over, read_config
-from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of, read_trials
+from normscope.studies.pilot import Losses, Pilot, Trial, losses_of, read_trials
 from normscope.studies.study import TrainedStudy
+from normscope.train.schedule import least
 
 WORD = "pilot"  # in place of a list of learning rates
 TRIALS = Path("data/pilot.csv")  # in the folder of the project, and in that of the user

@@ -223,7 +223,7 @@ def code(script, study=None, stage=None):
     )
     name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
-    measures = script in ("train", "probe", "time_norms")
+    measures = script in ("train", "probe")
     shows = Path(SRC, "normscope/nn/arms.py") in files and not measures
     labels = [f"{row.name}: {row.label}" for row in arms.added()] if shows else []
     return note(f"{name}.txt", "\n".join([code_digest(files), PINS[name], *labels]))
@@ -285,9 +285,26 @@ def table_file(study, name):
     return f"results/{study}/tables/{name}.csv"
 
 
+def models(study):
+    """The files of all expensive results of a study."""
+    folders = [os.path.dirname(record) for record in JOBS[study].records()]
+    trained = JOBS[study].STAGES.trained
+    return [
+        f"results/{study}/{folder}/{file}" for folder in folders for file in trained
+    ]
+
+
+def probes(study):
+    """All tables that probing jobs of a study make."""
+    names, probed = JOBS[study].probes(), JOBS[study].STAGES.probed
+    return [
+        f"results/{study}/probes/{n}/{table}.csv" for n in names for table in probed
+    ]
+
+
 def tables(study):
     """All tables of a study."""
-    return [table_file(study, name) for name in STUDIES[study].TABLES]
+    return [table_file(study, name) for name in JOBS[study].TABLES]
 
 
 def figure_files(suffix):
@@ -297,7 +314,7 @@ def figure_files(suffix):
 
 def probe_files(study):
     """The files of trained models that a probing job reads."""
-    part = STUDIES[study]
+    part = JOBS[study]
 
     def files(wildcards):
         jobs = part.probed(wildcards.name)
@@ -312,12 +329,12 @@ def probe_files(study):
 
 def table_inputs(study):
     """The files from which the tables of a study are made."""
-    return [f"results/{path}" for path in STUDIES[study].tabulated(CONFIG.settings)]
+    return [f"results/{path}" for path in JOBS[study].tabulated(CONFIG.settings)]
 
 
 def study_files(study):
     """The files of data/ that the tables of a study use, by name."""
-    return {name: data(name) for name in STUDIES[study].STAGES.files}
+    return {name: data(name) for name in JOBS[study].STAGES.files}
 
 
 def model_files(wildcards):

@@ -41,8 +41,8 @@ def sources_file(text, source):
 
 def corpus_of(study):
     """The folder of the text that a job of a study reads; None if its jobs read none."""
-    texts = STUDIES[study].job_texts()
-    if not STUDIES[study].STAGES.reads_corpus:
+    texts = JOBS[study].job_texts()
+    if not JOBS[study].STAGES.reads_corpus:
         return None
     return lambda wildcards: corpus(texts.get(wildcards.name, DATASET))
 
@@ -63,6 +63,6 @@ def corpus_flag(study):
 
 def corpora(study):
     """The tokens of all texts that the tables of a study are made from, and what is known of them."""
-    part = STUDIES[study]
+    part = JOBS[study]
     texts = [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
     return [f"{corpus(t)}/{name}" for t in dict.fromkeys(texts) for name in TEXT_FILES]

@@ -15,10 +15,7 @@ def threads_of_training():
 @functools.cache
 def sizes():
     """The sizes of all training jobs, by rule and name."""
-    parts = {**STUDIES, "card": CONFIG.card}
-    return {
-        f"{name}_train": part.training_sizes() for name, part in parts.items() if part
-    }
+    return {f"{name}_train": part.training_sizes() for name, part in JOBS.items()}
 
 
 def flops(rule):
@@ -34,7 +31,7 @@ FIRST = 1e20
 
 def longest_first(study):
     """Priorities of a study's trainings; those whose probe waits for several of them start first."""
-    part, of_job = STUDIES[study], flops(f"{study}_train")
+    part, of_job = JOBS[study], flops(f"{study}_train")
     is_shared = any(len(part.probed(name)) > 1 for name in part.probes())
     return lambda wildcards: is_shared * FIRST / 2 + of_job(wildcards)
 

@@ -41,7 +41,7 @@ def lay_out(store, studies):
     prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
     link_folder("results", provider.object(f"{prefix}/results").local_path())
     if SHARED:
-        trained = [f"{study}/checkpoints" for study in (*studies, "card")]
+        trained = [f"{study}/checkpoints" for study in studies]
         for folder in ["weights", *trained]:
             link_folder(f"results/{folder}", f"{SHARED}/{folder}")
     if is_uri(store):

@@ -3,9 +3,9 @@
 #         src/normscope/studies/<study>/grid.py defines, with the names of the jobs. checkpoints/
 #         exists while a training is unfinished
 
-for study, part in STUDIES.items():
+for study, part in JOBS.items():
 
-    if study in CONFIG.trained:
+    if part.trainings():
 
         rule:
             name:

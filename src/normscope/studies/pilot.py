@@ -8,7 +8,7 @@ loaded, so that the workflow knows every job beforehand.
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from normscope.io.files import write_text
 from normscope.schema import Distinct, NonEmpty, Rate, Seed, Strict
+from normscope.train.schedule import least
 
 LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of rates to try
 KNOWN = [float(f"{m}e{e}") for e in range(-6, 1) for m in range(1, 10)]  # rates that may be on file
@@ -107,11 +108,6 @@ class Pilot(Strict):
         below = [rate for rate in LADDER if low <= rate < best == min(tried)]
         above = [rate for rate in LADDER if high >= rate > best == max(tried)]
         return below[-1:] + above[:1]
-
-
-def least(losses: Mapping[float, float]) -> float:
-    """The rate with the lowest loss, the smallest of several."""
-    return min(sorted(losses), key=lambda rate: losses[rate])
 
 
 def read_trials(paths: Iterable[Path]) -> list[Trial]:

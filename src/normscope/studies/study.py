@@ -65,6 +65,7 @@ class Stages(NamedTuple):
 class Study(Strict, ABC):
     """A study: a part of the configuration, and the jobs that follow from it."""
 
+    IN_PAPER: ClassVar[bool] = True  # whether its tables are parts of the paper
     TABLES: ClassVar[Mapping[str, Table]] = {}  # the declarations of tables/*.csv by name
     STAGES: ClassVar[Stages] = Stages()
 

@@ -9,14 +9,19 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from normscope.io.files import write_bytes, write_json, write_sums
+from normscope.io.files import write_bytes, write_json, write_sums, write_text
 from normscope.train.trainer import CURVE, Learner
 
 METRICS = "seed val_loss best_val_loss val_loss_window_sd train_loss diverged_at parameters".split()
 
 
 def write_models(
-    out: Path, learners: Sequence[Learner], config: Mapping[str, Any], *, moments: bool = False
+    out: Path,
+    learners: Sequence[Learner],
+    config: Mapping[str, Any],
+    *,
+    moments: bool = False,
+    others: Mapping[str, str] | None = None,
 ) -> None:
     """Write the trained models of a job, and last the SHA-256 sums of their files.
 
@@ -30,6 +35,7 @@ def write_models(
         learners: its models, trained.
         config: everything that determined them.
         moments: whether to keep the moments, which are as large as the models.
+        others: the contents of further files by name.
     """
     tensors = {"models.safetensors": [learner.model.state_dict() for learner in learners]}
     if moments:
@@ -46,7 +52,15 @@ def write_models(
     columns = dict.fromkeys(["seed", *CURVE, *(column for row in curves for column in row)])
     _write_rows(out / "curves.csv", columns, curves)
     _write_rows(out / "metrics.csv", METRICS, map(_metrics, learners))
-    write_sums(out, [*tensors, "config.json", "curves.csv", "metrics.csv"])
+    for name, text in (others or {}).items():
+        write_text(out / name, text)
+    write_sums(out, [*tensors, "config.json", "curves.csv", "metrics.csv", *(others or {})])
+
+
+def final_loss(learner: Learner) -> float | None:
+    """The validation loss of a trained model; None if it diverged."""
+    loss = learner.val_loss if learner.diverged_at is None else None
+    return loss.mean if loss else None
 
 
 def _write_rows(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:

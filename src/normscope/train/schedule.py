@@ -1,6 +1,30 @@
-"""The schedule of a training at another peak learning rate. No torch."""
+"""Learning rates: a training at another one, and the choice of one by pilot models. No torch."""
 
-from normscope.train.recipe import Training
+from collections.abc import Mapping
+from typing import Annotated
+
+from normscope.schema import Distinct, NonEmpty, Rate, Seed
+from normscope.train.recipe import Stack, Training
+
+PILOT = "pilot.csv"  # of the job of a sweep: the losses of its pilot models
+
+
+class Sweep(Stack):
+    """Transformers at the learning rate that pilot models choose, which the same job trains first.
+
+    Args:
+        learning_rates: The rates of the pilot models.
+        pilot_seeds: Seeds that choose the learning rate, and are in no comparison.
+    """
+
+    learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
+    pilot_seeds: Annotated[list[Seed], NonEmpty, Distinct]
+
+    def at(self, learning_rate: float, seeds: list[int]) -> Stack:
+        """The models with these seeds at a learning rate."""
+        fields = {name: getattr(self, name) for name in Stack.model_fields}
+        training = at_schedule(self.training, learning_rate, self.training.warmup_steps)
+        return Stack(**(fields | {"seeds": seeds, "training": training}))
 
 
 def at_schedule(training: Training, peak: float, warmup_steps: int) -> Training:
@@ -12,3 +36,8 @@ def at_schedule(training: Training, peak: float, warmup_steps: int) -> Training:
     end = peak * (training.min_lr / training.learning_rate)
     values = {"learning_rate": peak, "min_lr": end, "warmup_steps": warmup_steps}
     return Training.model_validate(training.model_dump() | values)
+
+
+def least(losses: Mapping[float, float]) -> float:
+    """The rate with the lowest loss, the smallest of several."""
+    return min(sorted(losses), key=lambda rate: losses[rate])

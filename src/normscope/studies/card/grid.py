@@ -10,16 +10,16 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from normscope.columns import Table
 from normscope.errors import suggest
-from normscope.io.files import SUMS
 from normscope.io.yamlfile import read_yaml
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
-from normscope.studies.card.recipe import FILES, CardTables, Cell, Costs, NormProbe, Sweep
-from normscope.studies.study import Size, Stages
+from normscope.studies.card.recipe import CardTables, Cell, Costs, NormProbe
+from normscope.studies.study import MODEL_FILES, Settings, Size, Stages, Study
 from normscope.train.recipe import Training, flops
+from normscope.train.schedule import PILOT, Sweep
 
 REFERENCE = "layernorm"
 COMPARED = ("short", "long", "deep")  # regimes that are compared seed by seed
@@ -99,13 +99,16 @@ def _listed(value: Any) -> Any:
     return value.split() if isinstance(value, str) else value
 
 
-class Card(Strict):
+class Card(Study):
     """The card of one or several norms."""
 
+    IN_PAPER: ClassVar = False
     TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
-    TRAINED: ClassVar = (*FILES, SUMS)  # files of models/{name}/
-    PROBED: ClassVar = ("norm", "growth", "layers", "outputs")  # names of probes/{name}/*.csv
-    PROBE_READS: ClassVar = Stages().probe_reads
+    STAGES: ClassVar = Stages(
+        trained=(*MODEL_FILES, PILOT),
+        probed=tables.PROBED,
+        tables_read=("metrics.csv", PILOT),
+    )
 
     norm: Annotated[list[ArmName], BeforeValidator(_listed), NonEmpty, Distinct] = Field(
         description="arms, or file.py:Class and package.module:Class, with spaces between them"
@@ -133,8 +136,7 @@ class Card(Strict):
     def _job(self, arm: str, regime: str) -> str:
         return f"{arm}-{regime}-{self.budget.replace(' ', '')}"
 
-    def sweeps(self) -> dict[str, Sweep]:
-        """What each training job trains, by its name."""
+    def trainings(self) -> dict[str, Sweep]:
         return {name: self._sweep(cell) for name, cell in self.cells().items()}
 
     def _sweep(self, cell: Cell) -> Sweep:
@@ -155,7 +157,6 @@ class Card(Strict):
         return list(dict.fromkeys([*self.norm, *self.regimes[SWEPT].others]))
 
     def probes(self) -> dict[str, NormProbe]:
-        """What each probing job measures, by the name of its training job."""
         return {
             self._job(arm, SWEPT): NormProbe(
                 norm=ARMS[arm].norm,
@@ -171,18 +172,25 @@ class Card(Strict):
     def costs(self) -> Costs:
         """The norms whose speed is measured; an identity has none."""
         norms = {arm: ARMS[arm].norm for arm in self.norm if not ARMS[arm].norm.is_identity}
-        is_long = self.budget not in QUICK
-        return Costs(norms=norms, widths=list(WIDTHS), rounds=ROUNDS, compiles=is_long)
+        usual = Regime()
+        return Costs(
+            norms=norms,
+            model=usual.model,
+            batch_size=usual.batch_size,
+            learning_rate=usual.learning_rates[0],
+            widths=list(WIDTHS),
+            rounds=ROUNDS,
+            compiles=self.budget not in QUICK,
+        )
 
-    def tabulation(self, level: float) -> CardTables:
-        """The parameters of the job that makes the tables."""
+    def tabulation(self, settings: Settings) -> CardTables:
         return CardTables(
             jobs=self.cells(),
             probes={name: self.cells()[name].arm for name in self.probes()},
             reference=REFERENCE,
             sweep=SWEPT,
             eval_tokens=EVAL_TOKENS,
-            level=level,
+            level=settings.level,
         )
 
     def resolved(self) -> dict[str, float]:
@@ -207,10 +215,12 @@ class Card(Strict):
             f"with a probability of 0.9, if differences of two models scatter by {SPREAD} nats"
         )
 
+    def context(self) -> int:
+        return max(regime.model.block_size for regime in self.regimes.values())
+
     def training_sizes(self) -> dict[str, Size]:
-        """The size of each training job, by its name."""
         sizes = {}
-        for name, sweep in self.sweeps().items():
+        for name, sweep in self.trainings().items():
             models = len(sweep.pilot_seeds) * len(sweep.learning_rates) + len(sweep.seeds)
             stack = sweep.at(sweep.learning_rates[0], [*range(models)])
             sizes[name] = Size(models, flops(stack))

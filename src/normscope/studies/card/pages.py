@@ -96,7 +96,7 @@ def origin(config: Card, dataset: Mapping[str, Any], machine: Mapping[str, Any])
         dataset: The content of meta.json of the text.
         machine: ``device``, ``python`` and ``packages`` of the run.
     """
-    sweeps = config.sweeps()
+    sweeps = config.trainings()
     decides = {name: sweep.model_dump(mode="json") for name, sweep in sweeps.items()}
     return {
         "note": NOTE,

@@ -22,7 +22,8 @@ from normscope.nn.arms import BUILT_IN, registry
 from normscope.nn.model import Transformer
 from normscope.nn.norms import build
 from normscope.nn.recipe import Model
-from normscope.studies.card.recipe import NormProbe
+from normscope.studies.card.recipe import Costs, NormProbe
+from normscope.studies.card.speed import speed
 from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import load_verified
 
@@ -33,9 +34,12 @@ AT = 3  # tokens at which a Jacobian is taken
 Row = dict[str, Any]
 
 
-def probe(recipe: NormProbe, inputs: ProbeInputs, device: torch.device) -> dict[str, pd.DataFrame]:
-    """The tables ``norm``, ``growth``, ``layers`` and ``outputs`` of a norm."""
-    del device  # the networks are small
+def probe(
+    recipe: NormProbe | Costs, inputs: ProbeInputs, device: torch.device
+) -> dict[str, pd.DataFrame]:
+    """The tables ``norm``, ``growth``, ``layers`` and ``outputs`` of a norm, or that of costs."""
+    if isinstance(recipe, Costs):
+        return {"speed": speed(recipe, device)}
     data = dataset.read(inputs.corpus)
     stack, models = load_verified(inputs.models / inputs.name)
     windows = validation_windows(data.val, stack.model.block_size, recipe.windows)

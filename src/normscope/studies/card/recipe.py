@@ -3,12 +3,8 @@
 from typing import Annotated, NamedTuple
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
-from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Seed, Strict
-from normscope.train.recipe import OnDevice, Seeds, Stack, Training
-from normscope.train.schedule import at_schedule
-
-PILOT = "pilot.csv"  # of a training job: the losses of its pilot models
-FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", PILOT)  # of a job
+from normscope.schema import Distinct, NonEmpty, PositiveFloat, PositiveInt, Seed, Strict
+from normscope.train.recipe import OnDevice
 
 
 class Cell(NamedTuple):
@@ -16,33 +12,6 @@ class Cell(NamedTuple):
 
     arm: str
     regime: str
-
-
-class Sweep(Seeds):
-    """The models of a norm under a regime: pilot models at every rate, then seeds at the best one.
-
-    Args:
-        learning_rates: In ascending order.
-        pilot_seeds: Seeds that choose the learning rate, and are in no comparison.
-    """
-
-    norm: Norm
-    placement: Placement
-    model: Model
-    training: Training
-    learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
-    pilot_seeds: Annotated[list[Seed], NonEmpty, Distinct]
-
-    def at(self, learning_rate: float, seeds: list[int]) -> Stack:
-        """The models with these seeds at a learning rate."""
-        return Stack(
-            device=self.device,
-            seeds=seeds,
-            norm=self.norm,
-            placement=self.placement,
-            model=self.model,
-            training=at_schedule(self.training, learning_rate, self.training.warmup_steps),
-        )
 
 
 class NormProbe(OnDevice):
@@ -63,17 +32,23 @@ class NormProbe(OnDevice):
     seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
 
-class Costs(Strict):
+class Costs(OnDevice):
     """The norms whose speed is measured in turn, and the widths.
 
     Args:
         norms: By the name of the arm.
+        model: The Transformer of which the norms' share of a training step is measured.
+        batch_size: Windows of its batches.
+        learning_rate: Of its training.
         widths: Numbers of channels.
         rounds: How often each norm has its turn.
         compiles: Whether compiled norms are measured too, where a compiler is installed.
     """
 
     norms: dict[str, Norm]
+    model: Model
+    batch_size: PositiveInt
+    learning_rate: PositiveFloat
     widths: list[PositiveInt]
     rounds: PositiveInt
     compiles: bool

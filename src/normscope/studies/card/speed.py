@@ -11,12 +11,10 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.nn.arms import ARMS
 from normscope.nn.custom import CustomNorm
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.norms import build
 from normscope.nn.recipe import Norm
-from normscope.studies.card.grid import Regime
 from normscope.studies.card.recipe import Costs
 from normscope.studies.card.tables import SPEED
 
@@ -36,7 +34,7 @@ def speed(recipe: Costs, device: torch.device) -> pd.DataFrame:
     modes = ["eager"]
     if recipe.compiles and shutil.which("c++"):
         modes.append("compiled")
-    steps = {name: step_share(norm, recipe.rounds, device) for name, norm in recipe.norms.items()}
+    steps = {name: step_share(norm, recipe, device) for name, norm in recipe.norms.items()}
     rows: list[dict[str, Any]] = []
     for d in recipe.widths:
         x = torch.randn(NUMBERS // d, d, device=device)[None]
@@ -140,32 +138,31 @@ def saved(norm: nn.Module, x: Tensor) -> float:
     return total / x.numel()
 
 
-def step_share(norm: Norm, rounds: int, device: torch.device) -> float:
-    """The share of a training step that the norms take, at the sizes of a default regime."""
-    regime = Regime()
+def step_share(norm: Norm, recipe: Costs, device: torch.device) -> float:
+    """The share of a training step that the norms take."""
     steps = [
-        stepper(model.to(device), regime)
+        stepper(model.to(device), recipe)
         for model in (
-            Transformer(regime.model, norm, "pre", VOCABULARY),
-            Transformer(regime.model, ARMS["none"].norm, "none", VOCABULARY),
+            Transformer(recipe.model, norm, "pre", VOCABULARY),
+            Transformer(recipe.model, Norm(statistic="none"), "none", VOCABULARY),
         )
     ]
     at = torch.empty(0, device=device)
     for step in steps:
         step()
     ratios = []
-    for _ in range(3 * rounds):
+    for _ in range(3 * recipe.rounds):
         with_norms, without = (timed(step, at) for step in steps)
         ratios.append(without / with_norms)
     return max(0.0, 1 - median(ratios))
 
 
-def stepper(model: Transformer, regime: Regime) -> Callable[[], None]:
+def stepper(model: Transformer, recipe: Costs) -> Callable[[], None]:
     """A function that takes a training step on random tokens, with torch's AdamW."""
     device = model.token_embedding.weight.device
-    shape = (regime.batch_size, regime.model.block_size)
+    shape = (recipe.batch_size, recipe.model.block_size)
     tokens, targets = torch.randint(VOCABULARY, (2, *shape), device=device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=regime.training.learning_rate)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate)
 
     def step() -> None:
         optimizer.zero_grad()

@@ -35,6 +35,7 @@ INVARIANCES = many(
     source="normscope.measure.properties.invariances",
 )
 
+PROBED = ("norm", "growth", "layers", "outputs")  # what probes measure, by norm
 REGIME = key("regime", "how the models are trained, a key of budgets.yaml")
 STATE = key("state", "start (before training) or trained")
 PASSED = {"range": SHARE, "format": PERCENT}
@@ -43,7 +44,7 @@ TABLES = {
     "trials": Table(
         "one pilot model",
         (ARM, REGIME, LEARNING_RATE, SEED, VAL_LOSS, CAPPED_LOSS, FAILED),
-        "normscope.studies.card.sweep.sweep",
+        "normscope.train.job.Job.run",
     ),
     "runs": Table(
         "one trained model at the learning rate that the pilot chose",

@@ -13,10 +13,10 @@ from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.power import detectable
 from normscope.statistics.summary import describe, paired_difference, select, split
-from normscope.studies.card.recipe import PILOT, CardTables
-from normscope.studies.card.tables import NEAR, TABLES
-from normscope.studies.pilot import least
+from normscope.studies.card.recipe import CardTables
+from normscope.studies.card.tables import NEAR, PROBED, TABLES
 from normscope.studies.stage import TableInputs
+from normscope.train.schedule import PILOT, least
 
 RELEVANT = 0.05  # nats, below which a difference of losses is called negligible
 CELL = ["arm", "regime"]
@@ -29,7 +29,7 @@ def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         name: collect(
             inputs.probes, f"{name}.csv", {p: {"arm": a} for p, a in recipe.probes.items()}
         )
-        for name in ("norm", "growth", "layers", "outputs")
+        for name in PROBED
     }
     return {
         "trials": trials,

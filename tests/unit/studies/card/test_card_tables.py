@@ -14,6 +14,7 @@ from normscope.statistics.levels import FEWEST
 from normscope.studies.card import pages, tabulate
 from normscope.studies.card.grid import COMPARED, UNTRAINED, Card, Regime, budgets
 from normscope.studies.card.recipe import CardTables
+from normscope.studies.study import Settings
 
 LOOK = Look(width_mm=160, font_pt=9, level=0.95)
 SEEDS = range(11, 19)
@@ -21,7 +22,7 @@ NOISE = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01, 0.0]
 
 
 def recipe() -> CardTables:
-    return Card(norm=["dyt"]).tabulation(0.95)
+    return Card(norm=["dyt"]).tabulation(Settings(level=0.95, baseline=[]))
 
 
 def models(losses: dict[tuple[str, str], float], failed: int = 0) -> pd.DataFrame:

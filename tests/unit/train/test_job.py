@@ -1,4 +1,4 @@
-"""The training job of a card: pilot models at every rate, then the seeds at the best."""
+"""The training job of a sweep: pilot models at every rate, then the seeds at the best."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,13 @@ from trainings import FP32
 
 from normscope.io import dataset
 from normscope.io.files import is_altered
-from normscope.studies.card.recipe import FILES, Sweep
-from normscope.studies.card.sweep import sweep
+from normscope.studies.study import MODEL_FILES
 from normscope.train import files
+from normscope.train.job import Job
 from normscope.train.outputs import TrainingFlags
+from normscope.train.plan import next_character
 from normscope.train.problem import NextCharacter
+from normscope.train.schedule import PILOT, Sweep
 from normscope.train.trained import transformers
 from normscope.train.trainer import Trainer
 
@@ -46,7 +48,7 @@ def of_sweep(**changes) -> Sweep:
 def run(folder: Path, data: Path, one: Sweep) -> Path:
     out = folder / "out"
     flags = TrainingFlags(out=out, checkpoints=folder / "checkpoints")
-    sweep(flags, one, data, FP32, [Path(__file__)])
+    Job(flags, data, FP32, next_character, [Path(__file__)]).run(one)
     return out
 
 
@@ -72,7 +74,7 @@ def test_seeds_are_trained_at_the_pilots_best_rate(tmp_path: Path, data: Path):
         pd.read_csv(folder / "metrics.csv")["val_loss"] for folder in (out, tmp_path / "known")
     )
     pd.testing.assert_series_equal(one, other)
-    assert not any(is_altered(out / name) for name in FILES)
+    assert not any(is_altered(out / name) for name in (*MODEL_FILES, PILOT))
 
 
 def test_a_rate_at_which_models_diverge_is_not_chosen(tmp_path: Path, data: Path):
