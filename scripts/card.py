@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 
 from normscope.command import parse
+from normscope.custom_arms import CustomArms
 from normscope.errors import run_script
 from normscope.io.files import read_json, seal, write_json, write_text
 from normscope.io.tables import Tables, read_table
@@ -24,6 +25,7 @@ PACKAGES = ("numpy", "pandas", "scipy", "snakemake", "torch")
 class Flags(Strict):
     """Write card.html and card.json."""
 
+    arms: CustomArms = Field(default={}, description="arms with code of their own, JSON")
     config: Card
     norm: str = Field(description="the arm whose card it is")
     tables: Path = Field(description="directory of the card's tables")

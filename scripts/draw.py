@@ -9,6 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
+from normscope.custom_arms import CustomArms
 from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import seal, write_text
 from normscope.pages import style
@@ -22,6 +23,7 @@ class Flags(Strict):
 
     tables: dict[str, Path] = Field(description="CSV files by name: runs=path/to/runs.csv")
     params: dict[str, Any] = Field(default={}, description="other parameters of the drawing, JSON")
+    arms: CustomArms = Field(default={}, description="arms with code of their own, JSON")
     look: Look
     caption: str = Field(default="", description="what the figure shows; sample sizes are added")
     out: Path = Field(description="path without suffix; .pdf, .svg and .txt (caption) are written")

@@ -98,7 +98,7 @@ def main() -> None:
     project = read_yaml(Path("config.yaml"))
     for name in flags.names:
         raw = laid_over(project, read_yaml(name))
-        add_arms(raw, Path(), [name.parent, Path()], CODE)
+        add_arms(raw, [name.parent, Path()], CODE)
         pilot = run(raw, flags)
         for study, cell in dict.fromkeys((t.study, t.cell) for t in open_cells(raw)):
             tried = pilot.tried(study, cell)

@@ -19,10 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from normscope.custom_arms import CustomArm
+from normscope.custom_arms import CustomArms
 from normscope.errors import LONGEST, Explained, explain, suggest
 from normscope.io.corpus import SHA256, LocalPath, Origin, Source
-from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.schema import PositiveFloat, Strict
 from normscope.studies.card.grid import Card
@@ -95,7 +94,7 @@ class Studies(Strict):
         default=0.95, description="confidence level of every interval, a whole percent"
     )
     pilot: Pilot = Pilot()
-    arms: dict[Key, CustomArm] = Field(
+    arms: CustomArms = Field(
         default={}, description="arms whose norms have code of their own, by name"
     )
     card: Card | None = Field(default=None, description="norms whose card is made")

@@ -2,7 +2,7 @@
 
 A user's file, and those that it imports from its folder, are copied into a folder named by a digest
 of their statements. Jobs run this copy. Before anything is trained, a process of its own examines
-the norm; what it finds is kept next to the copy.
+the norm; what it finds is kept next to the copy, and becomes a part of the configuration.
 """
 
 import ast
@@ -21,22 +21,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic.json_schema import SkipJsonSchema
 
 from normscope.errors import Explained
 from normscope.io.corpus import Line
 from normscope.io.files import write_bytes
 from normscope.io.names import Key
-from normscope.io.provenance import code_digest, source_digest
+from normscope.io.provenance import PACKAGE, closure, code_digest, source_digest
 from normscope.nn import arms
 from normscope.nn.recipe import Custom, Norm
 from normscope.schema import Strict
 
-EXAMINATION = [
-    *(f"src/normscope/measure/{name}.py" for name in ("derivatives", "examination", "properties")),
-    "src/normscope/nn/custom.py",
-]
+EXAMINATION = PACKAGE / "measure/examination.py"
 CLASS = r":[A-Za-z_]\w*$"  # after the file or the package
 TIMEOUT_S = 120  # of an examination, most of which is the import of torch
+BUILT_IN = {row.name: row.label for row in arms.BUILT_IN}
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
@@ -62,6 +61,28 @@ class CustomArm(Strict):
     options: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
         default={}, description="further arguments of the class"
     )
+    custom: SkipJsonSchema[Custom | None] = Field(
+        default=None, description="what an examination found, which is filled in"
+    )
+
+    def row(self, name: str) -> arms.Row:
+        """Its row of the registry."""
+        norm = Norm(statistic="custom", custom=self.custom).model_dump()
+        return arms.Row(name, str(self.label), self.module, norm)
+
+
+def add_examined(given: dict[str, CustomArm]) -> dict[str, CustomArm]:
+    """Make the arms that were examined those that are added to the registry.
+
+    Raises:
+        Explained: A name, a label or a norm is that of another arm.
+    """
+    arms.add(*(arm.row(name) for name, arm in given.items() if arm.custom))
+    return given
+
+
+# whatever is told of these arms knows them from then on
+CustomArms = Annotated[dict[Key, CustomArm], AfterValidator(add_examined)]
 
 
 def name_card_norms(raw: Any) -> None:
@@ -75,8 +96,7 @@ def name_card_norms(raw: Any) -> None:
     if not isinstance(card, dict) or not isinstance(known, dict):
         return
     given = card.get("norm")
-    names = {row.name for row in arms.BUILT_IN} | known.keys()
-    norms = list(_split(given, names)) if isinstance(given, str) else given
+    norms = list(_split(given, BUILT_IN | known)) if isinstance(given, str) else given
     if not isinstance(norms, list):
         return
     card["norm"] = [_named(str(norm), known) for norm in norms]
@@ -109,13 +129,12 @@ def _named(norm: str, known: dict[str, Any]) -> str:
             raise Explained(f"card.norm: {norm} names no class: write {example}")
         return norm
     name = _slug(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind))
-    if name in {row.name for row in arms.BUILT_IN} or known.get(name, {"module": norm}) != {
-        "module": norm
-    }:
+    entry = {"module": norm}
+    if name in BUILT_IN or known.get(name, entry) != entry:
         name = _slug(f"{place.removesuffix('.py').rpartition('/')[2]}_{name}")
-    while known.get(name, {"module": norm}) != {"module": norm}:
+    while known.get(name, entry) != entry:
         name += "_2"
-    known[name] = {"module": norm}
+    known[name] = entry
     return name
 
 
@@ -128,13 +147,12 @@ def _slug(words: str) -> str:
         return f"norm_{name}"
 
 
-def add_arms(raw: Any, root: Path, folders: Sequence[Path], copies: Path) -> None:
+def add_arms(raw: Any, folders: Sequence[Path], copies: Path) -> None:
     """Examine the custom arms of a configuration, and add them to the registry.
 
     Args:
-        raw: The configuration as it was parsed; what is wrong in it is reported when it is
-            validated.
-        root: The folder of the project.
+        raw: The configuration as it was parsed, which gets what was found; what is wrong in it is
+            reported when it is validated.
         folders: Where files are looked for, in turn.
         copies: The folder for copies of the code and for what examinations find.
 
@@ -142,27 +160,31 @@ def add_arms(raw: Any, root: Path, folders: Sequence[Path], copies: Path) -> Non
         Explained: A norm is not found or cannot be trained, or an arm is that of another one.
     """
     name_card_norms(raw)
-    given = raw.get("arms") if isinstance(raw, Mapping) else None
-    rows = []
+    given = raw.get("arms") if isinstance(raw, dict) else None
+    examined: dict[str, CustomArm] = {}
     for name, entry in (given if isinstance(given, Mapping) else {}).items():
         try:
             arm = CustomArm.model_validate(entry)
         except ValidationError:
             continue
-        if name in {row.name for row in arms.BUILT_IN}:
+        if name in BUILT_IN:
             raise Explained(f"arms.{name}: a built-in arm has this name: choose another")
         try:
-            custom = _examined(_found(arm, folders, copies), root, copies)
+            custom = _examined(_found(arm, folders, copies), copies)
         except Explained as e:
             raise Explained(f"arms.{name}: {e}") from None
-        place, _, kind = arm.module.rpartition(":")
-        is_taken = kind in {row.label for row in (*arms.BUILT_IN, *rows)}
-        shown = kind.strip("_") or kind
-        label = arm.label or (f"{shown} ({place})" if is_taken else shown)
-        norm = Norm(statistic="custom", custom=custom).model_dump()
-        rows.append(arms.Row(str(name), label, arm.module, norm))
-    if rows or arms.added():
-        arms.add(*rows)
+        label = arm.label or _label(arm.module, [one.label for one in examined.values()])
+        examined[str(name)] = arm.model_copy(update={"label": label, "custom": custom})
+    add_examined(examined)
+    if examined:
+        raw["arms"] = {**raw["arms"], **{name: arm.model_dump() for name, arm in examined.items()}}
+
+
+def _label(module: str, others: Collection[str | None]) -> str:
+    """The class of a module, with its place if the class alone is the label of another arm."""
+    place, _, kind = module.rpartition(":")
+    shown = kind.strip("_") or kind
+    return f"{shown} ({place})" if kind in {*BUILT_IN.values(), *others} else shown
 
 
 def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
@@ -179,7 +201,7 @@ def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     if path is None:
         looked = " and ".join(str(folder.absolute()) for folder in dict.fromkeys(folders))
         raise Explained(f"there is no file {place} in {looked}")
-    sources = {file.name: file.read_bytes() for file in _closure(path.absolute())}
+    sources = {file.name: file.read_bytes() for file in _with_imports(path.absolute())}
     digests = " ".join(f"{name} {source_digest(source)}" for name, source in sources.items())
     code = hashlib.sha256(digests.encode()).hexdigest()[:16]
     for name, source in sources.items():
@@ -191,7 +213,7 @@ def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     return Custom(name=name, options=arm.options, code=code, folder=folder)
 
 
-def _closure(path: Path) -> list[Path]:
+def _with_imports(path: Path) -> list[Path]:
     """A file, and those of its folder that it imports, transitively.
 
     Raises:
@@ -248,34 +270,33 @@ def _version(package: str) -> str:
     return f"{name}=={version}"
 
 
-def _examined(custom: Custom, root: Path, copies: Path) -> Custom:
+def _examined(custom: Custom, copies: Path) -> Custom:
     """The norm with what its examination finds, or found before.
 
     Raises:
         Explained: It cannot be trained.
     """
-    script = root / "scripts/examine_norm.py"
-    how = code_digest(root / path for path in EXAMINATION)
-    identity = f"{custom.model_dump_json()} {how}"
+    identity = f"{custom.model_dump_json()} {code_digest(closure(EXAMINATION))}"
     out = copies / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     if not out.is_file():
-        command = [sys.executable, str(script), "--norm", custom.model_dump_json()]
-        _examine(custom.name, [*command, "--out", str(out.absolute())], root)
-    return Custom.model_validate(json.loads(out.read_text()))
+        _examine(custom, out.absolute())
+    return Custom.model_validate_json(out.read_text())
 
 
-def _examine(name: str, command: Sequence[str], root: Path) -> None:
-    """Run the examination of a norm, and end all processes that it started.
+def _examine(custom: Custom, out: Path) -> None:
+    """Run the examination of a norm, which writes a file, and end all processes that it started.
 
     Raises:
         Explained: It failed, ended without a word, or took too long.
     """
-    environment = os.environ | {"PYTHONPATH": _path(root)}
-    at = "when it was built and run on a few tokens"
+    paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]  # this package before others
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-m", "normscope.measure.examination"]
+    name, at = custom.name, "when it was built and run on a few tokens"
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         # a session of its own is a group of processes, which may outlive the first one
         process = subprocess.Popen(
-            command,
+            [*command, "--norm", custom.model_dump_json(), "--out", str(out)],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -298,10 +319,5 @@ def _examine(name: str, command: Sequence[str], root: Path) -> None:
         raise Explained(errors[-1].removeprefix("error: "))
     if status < 0:
         raise Explained(f"{name} was ended by {signal.Signals(-status).name} {at}")
-    if not Path(command[-1]).is_file():
+    if not out.is_file():
         raise Explained(f"{name} ended its process with status {status} {at}")
-
-
-def _path(root: Path) -> str:
-    """Where the script finds normscope, before other folders."""
-    return os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")]))

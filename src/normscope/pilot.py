@@ -54,7 +54,7 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
     raw = read_config(root / "config.yaml")
     for path in choices:
         raw = laid_over(raw, read_config(path))
-    add_arms(raw, root, [path.parent for path in choices], CODE)
+    add_arms(raw, [path.parent for path in choices], CODE)
     return with_pilot(raw, read_trials([root / TRIALS]))
 
 

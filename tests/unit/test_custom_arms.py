@@ -1,17 +1,21 @@
 """Arms of a configuration whose norms have code of their own."""
 
+import json
+import runpy
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from processes import ROOT
+from processes import ROOT, SCRIPTS
 
 from normscope import custom_arms
+from normscope.command import parse
 from normscope.config import load
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
-from normscope.nn.arms import ARMS, add, added
+from normscope.nn.arms import ARMS, add
 from normscope.pilot import read_project
 
 NORM = """
@@ -32,9 +36,8 @@ class MyNorm(nn.Module):
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    before = added()
     yield
-    add(*before)
+    add()
 
 
 @pytest.fixture
@@ -46,14 +49,16 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def registered(user: Path, module: str = "my_norm.py:MyNorm", **entry: object) -> None:
-    raw = {"arms": {"mine": {"module": module, **entry}}}
-    add_arms(raw, ROOT, [user], Path("code"))
+def registered(user: Path, module: str = "my_norm.py:MyNorm", **entry: object) -> Any:
+    """The configuration's arms after the examination."""
+    raw: dict[str, Any] = {"arms": {"mine": {"module": module, **entry}}}
+    add_arms(raw, [user], Path("code"))
+    return raw["arms"]
 
 
 def test_a_file_is_an_arm_wherever_arms_are_named(user):
     raw = read_project(ROOT)
-    registered(user, options={"eps": 1e-3})
+    raw["arms"] = registered(user, options={"eps": 1e-3})
     assert ARMS["mine"].label == "MyNorm"
     custom = ARMS["mine"].norm.custom
     assert custom is not None
@@ -61,11 +66,22 @@ def test_a_file_is_an_arm_wherever_arms_are_named(user):
     assert Path(custom.folder, "helper.py").read_text() == "SCALE = 1.0\n"
     block = {"protocol": "small", "arms": ["mine"], "placements": ["post"]}
     raw["main"]["runs"].append(block | {"learning_rates": [0.003], "seeds": [1, 2]})
-    raw["arms"] = {"mine": {"module": "my_norm.py:MyNorm"}}
     job = load(raw).main.trainings()["small-mine-post-0.003-1"]
     assert type(job).model_validate_json(job.model_dump_json()) == job
     other = load(raw).main.trainings()["small-layernorm-pre-0.003-4001"]
     assert "custom" not in other.model_dump_json()
+
+
+def test_a_script_that_is_told_of_an_arm_knows_it(user):
+    """Nothing else does; another configuration replaces the arms that were added."""
+    content = json.dumps(registered(user))
+    add()
+    flags = runpy.run_path(str(SCRIPTS / "draw.py"))["Flags"]
+    look = '{"width_mm": 100, "font_pt": 9, "level": 0.95}'
+    parse(flags, ["--arms", content, "--look", look, "--tables", "a=b", "--out", "x"])
+    assert ARMS["mine"].label == "MyNorm"
+    add_arms({}, [user], Path("code"))
+    assert "mine" not in ARMS
 
 
 def test_a_changed_line_is_another_norm_and_a_changed_comment_is_not(user):
@@ -107,7 +123,7 @@ def test_a_norm_that_is_not_there_is_refused(user, module, reason):
 
 def test_an_arm_has_no_name_of_a_built_in_one(user):
     with pytest.raises(Explained, match=r"arms\.rmsnorm: a built-in arm has this name"):
-        add_arms({"arms": {"rmsnorm": {"module": "my_norm.py:MyNorm"}}}, ROOT, [user], Path("code"))
+        add_arms({"arms": {"rmsnorm": {"module": "my_norm.py:MyNorm"}}}, [user], Path("code"))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +131,7 @@ def test_an_arm_has_no_name_of_a_built_in_one(user):
 )
 def test_a_file_without_a_class_is_refused(norm, hint):
     with pytest.raises(Explained, match=hint):
-        add_arms({"card": {"norm": norm}}, ROOT, [], Path("code"))
+        add_arms({"card": {"norm": norm}}, [], Path("code"))
 
 
 @pytest.mark.parametrize(

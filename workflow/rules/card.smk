@@ -42,10 +42,11 @@ if CARD is not None:
         conda:
             "../envs/normscope.yaml"
         params:
+            arms=ARMS,
             config=unquoted(CARD.model_dump_json()),
             look=unquoted(json.dumps(LOOK)),
         shell:
-            'python "$NORMSCOPE/scripts/card.py" --config {params.config:q}'
+            'python "$NORMSCOPE/scripts/card.py" --arms {params.arms:q} --config {params.config:q}'
             " --norm {wildcards.norm} --tables results/card/tables --speed {input.speed}"
             " --look {params.look:q} --dataset {input.dataset}"
             ' --templates "$NORMSCOPE/workflow/report" --out results/card/{wildcards.norm} &> {log}'

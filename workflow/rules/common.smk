@@ -132,7 +132,6 @@ from normscope.io.yamlfile import read_config
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.verdicts import frozen
 from normscope.machine import has_gpu, torch_finds_gpu, usable_cores
-from normscope.nn import arms
 from normscope.pages import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
@@ -173,7 +172,7 @@ def configuration(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     raw = laid_over(content(os.path.join(PROJECT, "config.yaml")), choices)
     folders = [Path(path).parent for path in workflow.configfiles]
-    checked(add_arms, raw, Path(PROJECT), [*folders, Path()], CODE)
+    checked(add_arms, raw, [*folders, Path()], CODE)
     trials = read_trials(Path(folder, TRIALS) for folder in (PROJECT, os.curdir))
     return checked(load, checked(with_pilot, raw, trials))
 
@@ -223,10 +222,7 @@ def code(script, study=None, stage=None):
     )
     name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
-    measures = script in ("train", "probe")
-    shows = Path(SRC, "normscope/nn/arms.py") in files and not measures
-    labels = [f"{row.name}: {row.label}" for row in arms.added()] if shows else []
-    return note(f"{name}.txt", "\n".join([code_digest(files), PINS[name], *labels]))
+    return note(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 
 
 def as_input(path):

@@ -2,6 +2,10 @@
 # writes: results/paper/figures/ with {figure}.pdf, .svg and .txt (the caption with n)
 
 LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}
+# labels of arms with code of their own
+ARMS = unquoted(
+    json.dumps({name: arm.model_dump() for name, arm in CONFIG.arms.items()})
+)
 
 
 for figure, entry in FIGURES.items():
@@ -34,9 +38,10 @@ for figure, entry in FIGURES.items():
             figure=figure,
             tables=",".join(f"{name}={path}" for name, path in shown.items()),
             params=unquoted(json.dumps(entry.values(CONFIG))),
+            arms=ARMS,
             look=unquoted(json.dumps(LOOK)),
             caption=unquoted(entry.caption),
         shell:
             'python "$NORMSCOPE/scripts/draw.py" {params.study} {params.figure} --tables {params.tables}'
-            " --params {params.params:q} --look {params.look:q} --caption {params.caption:q}"
-            " --out results/paper/figures/{params.figure} &> {log}"
+            " --params {params.params:q} --arms {params.arms:q} --look {params.look:q}"
+            " --caption {params.caption:q} --out results/paper/figures/{params.figure} &> {log}"

@@ -1,5 +1,9 @@
-"""The examination of a norm with code of its own: whether and how it can be trained."""
+"""The examination of a norm with code of its own: whether and how it can be trained.
 
+A process of its own runs it: ``python -m normscope.measure.examination --norm JSON --out FILE``.
+"""
+
+import os
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +15,9 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.nn.parameter import is_lazy
 
-from normscope.errors import Explained
+from normscope.command import parse
+from normscope.errors import Explained, run_script
+from normscope.io.files import write_text
 from normscope.measure.derivatives import (
     inner_product,
     is_coarse,
@@ -21,6 +27,7 @@ from normscope.measure.derivatives import (
 from normscope.measure.properties import perturbed
 from normscope.nn.custom import make
 from normscope.nn.recipe import Custom
+from normscope.schema import Strict
 
 Tensors = Mapping[str, Tensor]
 WIDTHS = (64, 32)  # of the two sizes of models that are trained most
@@ -362,3 +369,29 @@ class _Calls(nn.Module):
 def _alike(one: Tensor, other: Tensor) -> bool:
     one, other = one.detach().double(), other.detach().double()
     return bool((one - other).abs().max() <= TOLERANCE * other.abs().max().clamp(min=1.0))
+
+
+class Flags(Strict):
+    """Examine a norm, and write it with what was found."""
+
+    norm: Custom
+    out: Path
+
+
+def main() -> None:
+    flags, forks = parse(Flags), []
+    # a fork would go on with the examination, and make forks itself
+    os.register_at_fork(before=lambda: forks.append(1), after_in_child=lambda: os._exit(0))
+    try:
+        examined = examine(flags.norm)
+        if forks:
+            raise Explained("it forks the process: compute in this one")
+    except BaseException as e:  # of any kind, as the code is a user's
+        kind = "" if isinstance(e, Explained) else f"{type(e).__name__}: "
+        raise Explained(f"{flags.norm.name}: {kind}{' '.join(str(e).split())}") from None
+    flags.out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(flags.out, examined.model_dump_json())
+
+
+if __name__ == "__main__":
+    run_script(main)

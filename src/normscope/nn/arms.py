@@ -4,12 +4,10 @@ To add an arm, add a row to ``BUILT_IN`` and name it in ``config.yaml``: it then
 and appears in every figure and table. A run is handed the factors, never the name, so that a new
 row retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 
-Arms of a configuration whose norms have code of their own are added when it is loaded (``add``).
-The scripts that this process starts find them in an environment variable.
+Arms whose norms have code of their own travel in the configuration and in the parameters of
+scripts, and are added when these are validated (``normscope.custom_arms``).
 """
 
-import json
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -220,13 +218,12 @@ BUILT_IN = (
     Row("derf_third", "Derf, scaled embedding, alpha 0.3", AB26, _pointwise("erf", **_scaled(0.3))),
     Row("none", "No norm", "identity", {"statistic": "none"}),
 )
-VARIABLE = "NORMSCOPE_ARMS"  # of the environment, with the rows that were added, as JSON
-ARMS: dict[str, Arm] = {}
-LABELS: dict[str, str] = {}
+ARMS = registry(*BUILT_IN)
+LABELS = {name: arm.label for name, arm in ARMS.items()}
 
 
 def add(*rows: Row) -> None:
-    """Set the arms that are added to the built-in ones, here and in scripts that are started.
+    """Set the arms that are added to the built-in ones.
 
     Raises:
         Explained: A name, a label or a norm is that of another arm, or a row is wrong.
@@ -236,15 +233,6 @@ def add(*rows: Row) -> None:
     ARMS.update(arms)
     LABELS.clear()
     LABELS.update({name: arm.label for name, arm in arms.items()})
-    os.environ[VARIABLE] = json.dumps(rows)
-
-
-def added() -> list[Row]:
-    """The arms that were added to the built-in ones."""
-    return [Row(*row) for row in json.loads(os.environ.get(VARIABLE, "[]"))]
-
-
-add(*added())
 
 
 def _known(name: str) -> str:
