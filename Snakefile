@@ -69,7 +69,6 @@ load_facts(FACTS)
 
 wildcard_constraints:
     name=r"[a-z0-9][a-z0-9_.-]*",
-    norm=r"[a-z0-9_]+",
 
 
 rule all:
@@ -129,7 +128,7 @@ rule paper:
 
 rule card:
     input:
-        pages_of_card,
+        cards,
         [part("card") for part in (models, probes, tables) if CONFIG.card],
 
 

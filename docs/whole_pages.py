@@ -13,7 +13,7 @@ from normscope.pages.evidence import read_evidence
 from normscope.pages.frame import Figure, collect
 from normscope.pages.page import page
 from normscope.pages.template import summary_text
-from normscope.studies.card import kept
+from normscope.studies.card.pages import html, kept_cards
 from normscope.studies.folder import FOLDER
 from normscope.studies.statements import sources
 from normscope.verdicts.document import load as load_claims
@@ -38,7 +38,7 @@ def filled(text: str) -> str:
     """
     if MARK not in text:
         return text
-    norms = kept.read(evidence(), look()).run.card.norm
+    norms = kept_cards(evidence(), look()).config.norm
     links = (f'- <a href="card/{norm}.html">{LABELS[norm]}</a>' for norm in norms)
     return text.replace(MARK, "\n".join(links))
 
@@ -81,7 +81,7 @@ def statements() -> str:
 def write(out: Path) -> None:
     """Write the statements and the cards to a built site."""
     write_text(out / STATEMENTS, statements())
-    results = kept.read(evidence(), look())
+    cards = kept_cards(evidence(), look())
     (out / "card").mkdir(exist_ok=True)
-    for norm in results.run.card.norm:
-        write_text(out / f"card/{norm}.html", kept.html(results, norm, TEMPLATES))
+    for norm in cards.config.norm:
+        write_text(out / f"card/{norm}.html", html(cards, norm, TEMPLATES))

@@ -289,7 +289,10 @@ def main() -> None:
         finish(config, studies, flags, shown)
     if is_frozen:
         check_ages(config, studies, flags)
-    now = [{"studies": [study], **run_record(config, study, flags.results)} for study in studies]
+    now = [
+        {"studies": [study], **run_record(config.studies[study], flags.results)}
+        for study in studies
+    ]
     if is_whole:
         manifest, before = read_json(flags.results / "paper" / MANIFEST), []
     else:

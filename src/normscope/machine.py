@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from normscope.config import Config
+from normscope.studies.study import Study
 
 
 def usable_cores() -> int:
@@ -40,20 +40,18 @@ def torch_finds_gpu() -> bool:
     return subprocess.run([sys.executable, "-c", question], check=False).returncode == 0
 
 
-def run_record(config: Config, study: str, results: Path) -> dict[str, Any]:
+def run_record(study: Study, results: Path) -> dict[str, Any]:
     """Chip, date and core-hours of a study, on the machine that made them.
 
     Args:
-        config: The configuration of the run.
-        study: Its name.
+        study: Its configuration in the run.
         results: The folder of the run, with ``benchmarks/<rule>/<job>.tsv`` of every job that ran.
     """
-    part = config.every_study[study]
-    jobs = [f"{study}_tables"]
-    jobs += [f"{study}_train/{name}" for name in part.training_sizes()]
-    jobs += [f"{study}_probe/{name}" for name in part.probes()]
+    jobs = [f"{study.name}_tables"]
+    jobs += [f"{study.name}_train/{name}" for name in study.training_sizes()]
+    jobs += [f"{study.name}_probe/{name}" for name in study.probes()]
     seconds = [_cpu_seconds(results / "benchmarks" / f"{job}.tsv") for job in jobs]
-    made = max(path.stat().st_mtime for path in (results / study / "tables").iterdir())
+    made = max(path.stat().st_mtime for path in (results / study.name / "tables").iterdir())
     return {
         "chip": chip(),
         "date": f"{datetime.fromtimestamp(made, UTC):%Y-%m-%d}",

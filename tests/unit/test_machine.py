@@ -23,6 +23,6 @@ def test_core_hours_are_the_cpu_time_of_the_jobs_that_were_timed(tmp_path: Path)
         path = tmp_path / f"benchmarks/{job}.tsv"
         path.parent.mkdir(exist_ok=True, parents=True)
         path.write_text(f"s\tcpu_time\n1.0\t{of_job}\n")
-    record = run_record(config(), "recall", tmp_path)
+    record = run_record(config().recall, tmp_path)
     assert record["core_hours"] == round((len(jobs) - 2) * 36 / 3600, 4)
     assert record["unmeasured_jobs"] == 2

@@ -1,5 +1,5 @@
 # reads:  results/dataset/, results/card/tables/, src/normscope/studies/card/; the code of custom norms
-# writes: results/card/speed/ (of this machine), and for each norm results/card/{norm}/ with card.html and card.json.
+# writes: results/card/speed/ (of this machine), and for each norm results/card/<norm>/ with card.html and card.json.
 #         Nothing here is a part of the paper
 
 CARD = CONFIG.card
@@ -32,13 +32,13 @@ if CARD is not None:
             code("card"),
             tables("card"),
             project("src/normscope/studies/card/card.md"),
-            speed=rules.card_speed.output,
+            rules.card_speed.output,
             dataset="results/dataset/meta.json",
             templates=TEMPLATES[:2],
         output:
-            multiext("results/card/{norm}/card", ".html", ".json"),
+            cards(),
         log:
-            "results/logs/card_page/{norm}.log",
+            "results/logs/card_page.log",
         conda:
             "../envs/normscope.yaml"
         params:
@@ -47,6 +47,5 @@ if CARD is not None:
             look=unquoted(json.dumps(LOOK)),
         shell:
             'python "$NORMSCOPE/scripts/card.py" --arms {params.arms:q} --config {params.config:q}'
-            " --norm {wildcards.norm} --tables results/card/tables --speed {input.speed}"
             " --look {params.look:q} --dataset {input.dataset}"
-            ' --templates "$NORMSCOPE/workflow/report" --out results/card/{wildcards.norm} &> {log}'
+            ' --templates "$NORMSCOPE/workflow/report" --out results/card &> {log}'

@@ -341,13 +341,12 @@ def model_files(wildcards):
     return [as_input(str(path)) for path in paths if path.is_file()]
 
 
-def pages_of_card(wildcards):
+def cards(wildcards=None):
     """The files of the card of each norm; an error if no norm was given."""
     if CONFIG.card is None:
         raise WorkflowError(
             "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
             " --config 'card={norm: my_norm.py:MyNorm}'"
         )
-    return expand(
-        "results/card/{norm}/card.{end}", norm=CONFIG.card.norm, end=("html", "json")
-    )
+    norms, ends = CONFIG.card.norm, ("html", "json")
+    return [f"results/card/{norm}/card.{end}" for norm in norms for end in ends]

@@ -1,7 +1,5 @@
 """The page of a card, made from its tables alone: the answer, the facts, the losses, the cost."""
 
-import hashlib
-import json
 import math
 import tempfile
 from collections.abc import Mapping
@@ -10,7 +8,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from normscope.errors import Explained
 from normscope.formats import GENERAL, PERCENT, SCIENTIFIC, SIGNIFICANT, Format, decimals
+from normscope.io.files import read_json
+from normscope.io.tables import Tables, read_table
 from normscope.nn.arms import ARMS, LABELS
 from normscope.pages import style
 from normscope.pages.drawing import Look
@@ -42,10 +43,7 @@ from normscope.studies.card.tables import NEAR, SIGNED, SPEED, TABLES
 from normscope.studies.card.tabulate import RELEVANT, shown_by
 
 FIGURE, TITLE = "card", "Loss above that of LayerNorm, and loss by learning rate"
-NOTE = (
-    "card.json has these values and the settings of all trainings. Times differ from run to run; "
-    "everything else is the same for the same inputs."
-)
+KEPT, RUN, COSTS = "card", "run.json", "speed.csv"  # in the evidence
 RATIO = decimals(2)
 TYPICAL = 1024  # the width whose speed is among the facts
 DEEP = {"depth": 48, "init": "xavier"}  # the untrained networks that are among the facts
@@ -60,24 +58,44 @@ class Cards(NamedTuple):
         tables: Its tables by name.
         speed: The table of costs.
         look: How the figure looks.
-        inexact: The norms whose backward pass is not the derivative of their forward pass.
+        origin: Where the results come from, as ``normscope.pages.page.facts`` shows it.
     """
 
     config: Card
     tables: Mapping[str, pd.DataFrame]
     speed: pd.DataFrame
     look: Look
-    inexact: frozenset[str] = frozenset()
+    origin: Mapping[str, Any]
 
 
-def html(cards: Cards, norm: str, templates: Path, origin: Mapping[str, Any]) -> str:
+def kept_cards(evidence: Path, look: Look) -> Cards:
+    """The cards that a folder with evidence keeps, which the project's site shows.
+
+    Args:
+        evidence: The folder.
+        look: How figures look; their intervals have the level of the run.
+
+    Raises:
+        Explained: A file is missing, or a table does not fit its declaration.
+    """
+    folder = evidence / KEPT
+    files = [RUN, COSTS, *(f"{name}.csv" for name in TABLES)]
+    if missing := [name for name in files if not (folder / name).is_file()]:
+        raise Explained(f"{folder} lacks {', '.join(missing)}: run `make gallery`")
+    run = read_json(folder / RUN)
+    tables = dict(Tables(folder, TABLES))  # a faulty table is an error now, not at its first use
+    look = look.model_copy(update={"level": run["level"]})
+    costs = read_table(folder / COSTS, SPEED)
+    return Cards(Card.model_validate(run["card"]), tables, costs, look, run["origin"])
+
+
+def html(cards: Cards, norm: str, templates: Path) -> str:
     """The card of a norm.
 
     Args:
         cards: What it is made from.
         norm: The arm whose card it is.
         templates: The directory of the page's templates, workflow/report.
-        origin: What ``origin`` returns.
 
     Raises:
         Explained: ``card.md`` has an error, or uses a name that is not known.
@@ -85,27 +103,7 @@ def html(cards: Cards, norm: str, templates: Path, origin: Mapping[str, Any]) ->
     svg, caption = drawing(cards, norm)
     words = page_words(cards, norm) | {"figures": figure(FIGURE, TITLE, caption)}
     frame = Frame(words, {}, page_tables(cards, norm), {}, {})
-    return page(templates, card_text(Path(__file__).parent, frame), {FIGURE: svg}, origin)
-
-
-def origin(config: Card, dataset: Mapping[str, Any], machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the results of a card come from.
-
-    Args:
-        config: The norms and the budget.
-        dataset: The content of meta.json of the text.
-        machine: ``device``, ``python`` and ``packages`` of the run.
-    """
-    sweeps = config.trainings()
-    decides = {name: sweep.model_dump(mode="json") for name, sweep in sweeps.items()}
-    return {
-        "note": NOTE,
-        "config": decides,
-        "config_sha256": hashlib.sha256(json.dumps(decides).encode()).hexdigest(),
-        "dataset": dataset,
-        **machine,
-        "studies": {"card": {"models": dict.fromkeys(sweeps), "probes": {}}},
-    }
+    return page(templates, card_text(Path(__file__).parent, frame), {FIGURE: svg}, cards.origin)
 
 
 def drawing(cards: Cards, norm: str) -> tuple[bytes, str]:
@@ -155,7 +153,7 @@ def regime_name(cards: Cards, regime: str) -> str:
 
 def page_words(cards: Cards, norm: str) -> dict[str, Any]:
     """The words of the card's template."""
-    config, names = cards.config, list(budgets())
+    config, names, custom = cards.config, list(budgets()), ARMS[norm].norm.custom
     larger = names[names.index(config.budget) + 1 :][:1]
     return {
         "label": LABELS[norm],
@@ -169,7 +167,7 @@ def page_words(cards: Cards, norm: str) -> dict[str, Any]:
             for name in larger
         ],
         "relevant": RELEVANT,
-        "inexact": norm in cards.inexact,
+        "inexact": custom is not None and not custom.is_exact,
         "budget": config.budget,
         "level": Number(cards.look.level, PERCENT),
         "models": Number(len(cards.tables["runs"]) + len(cards.tables["trials"]), GENERAL),

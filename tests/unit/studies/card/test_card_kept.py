@@ -2,7 +2,6 @@
 
 import json
 import runpy
-import shutil
 import sys
 from itertools import product
 from pathlib import Path
@@ -19,7 +18,7 @@ from normscope.errors import Explained
 from normscope.io.tables import write_tables
 from normscope.pages.drawing import Look
 from normscope.pilot import read_project
-from normscope.studies.card import kept
+from normscope.studies.card import pages
 from normscope.studies.card.grid import COMPARED, REFERENCE
 from normscope.studies.card.pages import TYPICAL
 from normscope.studies.card.tables import SPEED, TABLES
@@ -76,28 +75,18 @@ def look(config: Config) -> Look:
 
 @pytest.fixture
 def run(config: Config, look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a run with the card of the second norm; the first one has card.json alone."""
+    """The folder of a run with the cards of the norms."""
     made, random = tmp_path / "results/card", np.random.default_rng(1)
     for folder in ("tables", "speed", *NORMS):
         (made / folder).mkdir(parents=True)
     write_tables(made / "tables", {name: table(one, random) for name, one in TABLES.items()})
     write_tables(made / "speed", {"speed": table(SPEED, random)})
     (tmp_path / "meta.json").write_text(json.dumps(DATASET))
-    page(config, look, tmp_path, monkeypatch, NORMS[1])
-    shutil.copy(made / NORMS[1] / "card.json", made / NORMS[0])
-    return tmp_path / "results"
-
-
-def page(
-    config: Config, look: Look, folder: Path, monkeypatch: pytest.MonkeyPatch, norm: str
-) -> None:
-    """Make the card of a norm by the script of rule card_page."""
     assert config.card is not None
-    made = folder / "results/card"
-    script(monkeypatch, "card", *("--config", config.card.model_dump_json(), "--norm", norm),
-           *("--tables", f"{made}/tables", "--speed", f"{made}/speed/speed.csv"),
-           *("--look", look.model_dump_json(), "--dataset", f"{folder}/meta.json"),
-           *("--templates", "workflow/report", "--out", f"{made}/{norm}"))  # fmt: skip
+    script(monkeypatch, "card", *("--config", config.card.model_dump_json()),
+           *("--look", look.model_dump_json(), "--dataset", f"{tmp_path}/meta.json"),
+           *("--templates", "workflow/report", "--out", str(made)))  # fmt: skip
+    return tmp_path / "results"
 
 
 def script(monkeypatch: pytest.MonkeyPatch, name: str, *arguments: str) -> None:
@@ -115,11 +104,12 @@ def evidence(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def test_a_kept_card_is_the_page_of_the_run(run: Path, evidence: Path, look: Look):
-    results = kept.read(evidence, look)
-    assert results.run.card.norm == NORMS
-    assert results.run.unmeasured_jobs > 0  # this run has no benchmarks
+    cards = pages.kept_cards(evidence, look)
+    assert cards.config.norm == NORMS
+    kept = json.loads((evidence / "card/run.json").read_text())
+    assert kept["unmeasured_jobs"] > 0  # this run has no benchmarks
     made = (run / "card" / NORMS[1] / "card.html").read_text()
-    assert kept.html(results, NORMS[1], ROOT / "workflow/report") == made
+    assert pages.html(cards, NORMS[1], ROOT / "workflow/report") == made
 
 
 def test_tables_of_another_run_are_not_kept(
@@ -135,12 +125,12 @@ def test_tables_of_another_run_are_not_kept(
 
 
 def test_missing_and_wrong_tables_are_errors(evidence: Path, look: Look):
-    folder = evidence / kept.FOLDER
+    folder = evidence / pages.KEPT
     norms = pd.read_csv(folder / "norm.csv")
     norms.drop(columns="scale").to_csv(folder / "norm.csv", index=False)
     with pytest.raises(Explained, match=r"norm\.csv does not fit its declaration: it lacks scale"):
-        kept.read(evidence, look)
+        pages.kept_cards(evidence, look)
     for name in ("norm.csv", "speed.csv", "run.json"):
         (folder / name).unlink()
         with pytest.raises(Explained, match=rf"lacks .*{name}.*: run `make gallery`"):
-            kept.read(evidence, look)
+            pages.kept_cards(evidence, look)

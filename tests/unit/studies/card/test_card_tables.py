@@ -95,7 +95,9 @@ def test_the_answer_of_a_card(losses, failed, answer):
 
     def headline(runs: pd.DataFrame, norm: str = "dyt") -> str:
         tables = {"compared": tabulate.compare(runs, recipe())}
-        return pages.headline(pages.Cards(Card(norm=["dyt"]), tables, pd.DataFrame(), LOOK), norm)
+        return pages.headline(
+            pages.Cards(Card(norm=["dyt"]), tables, pd.DataFrame(), LOOK, {}), norm
+        )
 
     assert headline(runs) == answer
     assert "is the norm that the others are compared with" in headline(runs, "layernorm")
