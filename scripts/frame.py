@@ -15,7 +15,7 @@ from normscope.io.tables import Tables
 from normscope.pages.evidence import read_evidence
 from normscope.pages.figures import drawn, load
 from normscope.pages.frame import Figure, collect
-from normscope.pages.section import Section
+from normscope.pages.section import Section, declared_section
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
 from normscope.verdicts.verdict import read as read_verdicts
@@ -40,12 +40,14 @@ class Flags(Strict):
 
 def sections(config: Studies, results: Path) -> dict[str, Section]:
     """The section of each study that has one, in the order of the paper."""
-    pages = {study: f"normscope.studies.{study}.pages" for study in config.studies}
     by_study = {}
     for study, part in config.studies.items():
-        if find_spec(pages[study]):
-            tables = Tables(results / study / "tables", part.TABLES)
-            by_study[study] = import_module(pages[study]).section(part, tables, config.settings)
+        tables = Tables(results / study / "tables", part.TABLES)
+        pages = f"normscope.studies.{study}.pages"
+        if find_spec(pages):
+            by_study[study] = import_module(pages).section(part, tables, config.settings)
+        elif (FOLDER / study / "section.md").is_file():
+            by_study[study] = declared_section(part.TABLES, tables)
     return by_study
 
 

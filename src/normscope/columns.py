@@ -86,6 +86,7 @@ class Table:
         repeats: whether several rows may have the same keys.
         learned: check that models pass which learned something, such as ``accuracy >= 0.9``;
             statements compare no models that fail it.
+        title: heading on the page of a study without ``pages.py``, which shows no other tables.
     """
 
     rows: str
@@ -93,6 +94,7 @@ class Table:
     source: str
     repeats: bool = False
     learned: str = ""
+    title: str = ""
 
     def __getitem__(self, name: str) -> Column:
         return self.by_name[name]

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from normscope.pages.table import Number, PageTable
+import pandas as pd
+
+from normscope.columns import Table
+from normscope.pages.table import Number, PageTable, declared, tabulate
 
 Word = Any  # text, a number, a Number, or a list or mapping of them
 
@@ -20,3 +23,17 @@ class Section(NamedTuple):
     words: Mapping[str, Word]
     tables: Mapping[str, PageTable]
     numbers: Mapping[str, Number] = {}
+
+
+def declared_section(
+    declarations: Mapping[str, Table], tables: Mapping[str, pd.DataFrame]
+) -> Section:
+    """The part of a study whose page shows its tables as they are declared: those with a title."""
+    titled = {name: table for name, table in declarations.items() if table.title}
+    return Section(
+        words={},
+        tables={
+            name: tabulate(table.title, tables[name], declared(table, *table.names))
+            for name, table in titled.items()
+        },
+    )

@@ -4,26 +4,18 @@ from normscope.columns import SHARE, Column, Table, count, flag, key, many, text
 from normscope.formats import decimals
 from normscope.studies.columns import ARM, INDEX, SEED, mean
 
-TUTORIAL = "normscope.studies.textbook.tutorial"
-WIDTH = key("d", "width that is normalized over", int)
+HERE = "normscope.studies.textbook.tabulate"
+RATIO = Column(
+    "ratio", "norm of the tutorial's output over that of torch's, with eps = 0", format=decimals(4)
+)
 
 TABLES = {
     "scratch": Table(
         "one width",
         (
-            WIDTH,
-            Column(
-                "ratio",
-                "norm of the tutorial's output over that of torch's, with eps = 0",
-                format=decimals(4),
-                title="output, ratio",
-            ),
-            Column(
-                "theory",
-                "what the ratio must be",
-                format=decimals(4),
-                title="sqrt((d - 1)/d)",
-            ),
+            key("d", "width that is normalized over", int),
+            RATIO.but(title="output, ratio"),
+            RATIO.but(name="theory", meaning="what the ratio must be", title="sqrt((d - 1)/d)"),
             Column("error_forward", "relative error of the tutorial's output", title="error"),
             Column(
                 "error_backward", "relative error of its gradient", title="error of the gradient"
@@ -35,7 +27,8 @@ TABLES = {
             ),
             flag("finite", "whether the tutorial's output and gradient are finite"),
         ),
-        f"{TUTORIAL}.scratch",
+        f"{HERE}.scratch",
+        title="LayerNorm from scratch",
     ),
     "epsilon": Table(
         "one size of a token",
@@ -48,7 +41,7 @@ TABLES = {
                 }
             ),
         ),
-        f"{TUTORIAL}.small_tokens",
+        f"{HERE}.epsilon",
     ),
     "affine": Table(
         "one norm of a trained model",
@@ -71,7 +64,7 @@ TABLES = {
             ),
             Column("recovered", "R^2 of the input from the best gain and bias"),
         ),
-        f"{TUTORIAL}.affine",
+        f"{HERE}.affine",
     ),
     "sharing": Table(
         "one norm and mode",
@@ -88,7 +81,7 @@ TABLES = {
                 }
             ),
         ),
-        f"{TUTORIAL}.sharing",
+        f"{HERE}.sharing",
     ),
     "batches": Table(
         "one batch size and norm",
@@ -99,7 +92,7 @@ TABLES = {
             Column("theory", "what the mean must be for Gaussian tokens"),
             text("error", "why the layer refuses the batch"),
         ),
-        f"{TUTORIAL}.batches",
+        f"{HERE}.batches",
     ),
     "wild": Table(
         "one feature of the tutorial's vector",
@@ -114,7 +107,7 @@ TABLES = {
                 }
             ),
         ),
-        f"{TUTORIAL}.wild",
+        f"{HERE}.wild",
     ),
     "wild_summary": Table(
         "one vector",
@@ -131,7 +124,7 @@ TABLES = {
             Column("share", "share of the largest feature in the energy", range=SHARE),
             Column("bound", "largest possible value after normalization, sqrt(d - 1)"),
         ),
-        f"{TUTORIAL}.wild",
+        f"{HERE}.wild",
     ),
     "undo": Table(
         "one distribution of tokens",
@@ -141,6 +134,6 @@ TABLES = {
             Column("r2", "R^2 of the tokens from the best gain and bias", range=SHARE),
             Column("theory", "what R^2 must be"),
         ),
-        f"{TUTORIAL}.undo",
+        f"{HERE}.undo",
     ),
 }

@@ -1,14 +1,19 @@
-"""What the tutorial says, against torch, numpy and theory."""
+"""What the tutorial says, against torch, numpy and theory; and its tables from tiny models."""
 
 import math
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import processes
 import pytest
+import stored_models
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas import DataFrame
 from recall_recipes import by, moved
+from recipes import DATA, recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,20 +21,22 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import Model, Placement
-from normscope.studies.textbook.tutorial import (
+from normscope.studies.textbook.grid import TextbookTables
+from normscope.studies.textbook.tabulate import (
     DIMENSIONS,
     SIZES,
     TextbookLayerNorm,
     affine,
     batch_theory,
     batches,
-    recovered,
+    epsilon,
+    fit_affine,
     scratch,
     sharing,
-    small_tokens,
     undo,
     wild,
 )
+from normscope.train.trained import transformers
 
 V, T, WINDOWS = 5, 6, 3
 
@@ -78,7 +85,7 @@ def test_the_share_holds_at_every_width_and_one_feature_has_none():
 
 @pytest.mark.parametrize("d", [2, 64])
 def test_small_tokens_end_where_their_eps_is(d):
-    table, s = DataFrame(small_tokens(d)), np.logspace(-6, 2, 17)
+    table, s = DataFrame(epsilon(d)), np.logspace(-6, 2, 17)
     np.testing.assert_allclose(table["token_std"], s)
     expected = s / (s * math.sqrt(d / (d - 1)) + 1e-6)
     np.testing.assert_allclose(table["textbook"], expected, rtol=1e-9)
@@ -101,7 +108,7 @@ def test_the_first_norm_is_what_its_parts_make_of_the_embeddings():
     assert row["mean_after"] == pytest.approx(np.abs(y.mean(-1)).mean(), rel=1e-12)
     assert row["std_after"] == pytest.approx(y.std(-1).mean(), rel=1e-12)
     assert row["std_after_sd"] == pytest.approx(y.std(-1).std(ddof=1), rel=1e-12)
-    assert row["recovered"] == pytest.approx(fitted(x, z), rel=1e-10)
+    assert row["recovered"] == pytest.approx(fit_by_numpy(x, z), rel=1e-10)
 
 
 @pytest.mark.parametrize(("B", "T", "C"), [(3, 4, 5), (2, 1, 6), (1, 3, 4)])
@@ -167,7 +174,7 @@ def test_the_wild_vector_is_the_tutorials():
     assert others["outlier"].equals(others["value"])
 
 
-def fitted(x: np.ndarray, z: np.ndarray) -> float:
+def fit_by_numpy(x: np.ndarray, z: np.ndarray) -> float:
     """R^2 by numpy's least squares, a channel at a time."""
     left = 0.0
     for channel, on in zip(x.T, z.T, strict=True):
@@ -180,7 +187,7 @@ def fitted(x: np.ndarray, z: np.ndarray) -> float:
 def test_what_is_recovered_is_the_best_fit(seed):
     x = tokens(30, 4, seed=seed) * tokens(30, 1, seed=seed + 1).exp()
     z = F.layer_norm(x, (4,))
-    assert recovered(x, z) == pytest.approx(fitted(x.numpy(), z.numpy()), abs=1e-10)
+    assert fit_affine(x, z) == pytest.approx(fit_by_numpy(x.numpy(), z.numpy()), abs=1e-10)
 
 
 def test_tokens_of_one_mean_and_scale_come_back_and_others_do_not():
@@ -193,3 +200,41 @@ def test_tokens_of_one_mean_and_scale_come_back_and_others_do_not():
         assert row["theory"] == pytest.approx(expected)
         assert row["r2"] == pytest.approx(expected, abs=0.02)
     assert rows[1, 0]["theory"] == pytest.approx(1 / math.e)
+
+
+NAMES = ["blocks.0.attention.before", "blocks.0.mlp.before", "final_norm"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, data) -> Path:
+    """Models of two jobs with three seeds, whose parameters are not at the start, and tables."""
+    place, names = tmp_path_factory.mktemp("textbook"), []
+    for seeds in ([10, 2], [1]):
+        names.append(f"layernorm-{seeds[0]}")
+        stored_models.write(place / names[-1], recipe("layernorm", seeds=seeds), [2.0] * len(seeds))
+    job = TextbookTables(models=names, windows=WINDOWS, level=0.95)
+    paths = {"models": place, "probes": place, "data": data, "out": place / "textbook"}
+    arguments = processes.flags(recipe=job, **paths)
+    assert processes.Script("make_tables textbook", arguments, place / "log").succeed() == ""
+    return place
+
+
+def test_every_norm_of_every_seed_has_a_row(place):
+    table = pd.read_csv(place / "textbook" / "affine.csv")
+    keys = list(table[["seed", "layer", "index"]].itertuples(index=False, name=None))
+    assert keys == [(seed, name, i) for seed in (2, 10, 1) for i, name in enumerate(NAMES)]
+    assert set(table["tokens"]) == {WINDOWS * 8}
+    assert table.notna().all(axis=None)
+
+
+def test_trained_norms_are_measured_on_windows_spread_over_the_validation_split(place):
+    """At the first norm, from the embeddings of windows cut by hand."""
+    model = transformers(place / "layernorm-10")[1][2]
+    val = DATA.val.astype(int)
+    starts = [0, (len(val) - 1 - 8) // 2, len(val) - 1 - 8]
+    tokens = torch.tensor(np.stack([val[i : i + 8] for i in starts]))
+    x = model.double().token_embedding(tokens) + model.position_embedding.weight
+    std = x.std(-1, correction=0)
+    row = by(pd.read_csv(place / "textbook" / "affine.csv"), "seed", "layer")[2, NAMES[0]]
+    expected = (std / (std.square() + 1e-5).sqrt()).mean().item()
+    assert row["std_before"] == pytest.approx(expected, rel=1e-8)
