@@ -36,7 +36,7 @@ import torch
 from normscope.errors import Explained, run_script
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.recipe import RecallStack, Task
-from normscope.studies.recall.train import Asked
+from normscope.studies.recall.train import RecallProblem
 from normscope.train import runtime
 from normscope.train.trainer import Trainer
 
@@ -150,7 +150,7 @@ def train_notebook(stack: RecallStack, threads: int, source: str, arm: str) -> M
 
 def ours(stack: RecallStack, threads: int) -> Measured:
     """Our loop, in a process with the settings of the workflow."""
-    trainer = Trainer(Asked(stack), stack.seeds, runtime.start("fp32", threads))
+    trainer = Trainer(RecallProblem(stack), stack.seeds, runtime.start("fp32", threads))
     clock, losses = [perf_counter()], []
     while not trainer.done:
         losses.append(trainer.advance())

@@ -27,7 +27,7 @@ from normscope.nn.recipe import Model
 from normscope.pilot import read_project
 from normscope.studies.depth.recipe import Shape
 from normscope.studies.recall.recipe import RecallStack
-from normscope.studies.recall.train import Asked
+from normscope.studies.recall.train import RecallProblem
 from normscope.train import runtime
 from normscope.train.problem import NextCharacter, Problem
 from normscope.train.recipe import Stack, Training
@@ -54,7 +54,7 @@ def next_character(model: Model, training: Training) -> tuple[Problem, int, int]
 def decisive() -> tuple[Problem, int, int]:
     task = CONFIG.recall.tasks["recall"].model_copy(update={"steps": FOREVER})
     stack = RecallStack(task=task, norm=NORM, learning_rate=1e-3, seeds=[0])
-    return Asked(stack), task.batch_size, task.n_embd
+    return RecallProblem(stack), task.batch_size, task.n_embd
 
 
 def problems() -> dict[str, tuple[Problem, int, int]]:

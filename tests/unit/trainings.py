@@ -14,7 +14,7 @@ from normscope.io.dataset import Dataset
 from normscope.measure.windows import SplitLoss
 from normscope.nn.dropout import drawing
 from normscope.studies.recall.recipe import RecallStack
-from normscope.studies.recall.train import Asked
+from normscope.studies.recall.train import RecallProblem
 from normscope.train.problem import NextCharacter, Problem
 from normscope.train.recipe import Stack, Training
 from normscope.train.runtime import Runtime
@@ -42,7 +42,7 @@ class InFloat64:
 
 
 def problem_of(stack: Stack | RecallStack, data: Dataset = DATA) -> Problem:
-    return Asked(stack) if isinstance(stack, RecallStack) else NextCharacter(stack, data)
+    return RecallProblem(stack) if isinstance(stack, RecallStack) else NextCharacter(stack, data)
 
 
 def to_end(trainer: Trainer) -> list[float]:

@@ -22,8 +22,7 @@ from normscope.measure.sharpness import (
     ritz,
 )
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.model import RecallModel
-from normscope.studies.recall.tasks import draw
+from normscope.studies.recall.model import RecallModel, draw
 from normscope.train.optimizer import AdamW, preconditioner, stability_limit
 
 Closure = Callable[[], Tensor]

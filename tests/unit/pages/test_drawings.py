@@ -39,8 +39,9 @@ def test_a_figure_has_titles_and_sample_sizes(name):
     for axis in figure.axes:
         is_titled = axis.get_title() or axis.get_title(loc="left")
         assert is_titled or axis.get_label() == "<colorbar>"
-    n = {"notebook": 1, "slice": 1, "final_norm": 25, "comparison": 25, "sensitivity": 25}
-    assert re.search(rf"n = {n.get(name, 2)}\b", "\n".join(figure.words))
+    n = {"slice": 1, "final_norm": 25, "comparison": 25, "sensitivity": 25}
+    assert re.search(rf"n = {n.get(name, 2)}", "
+".join(figure.words))
 
 
 # the lines of a panel: x and y, or one of them, from the formulas of planted_tables.py
@@ -53,13 +54,13 @@ LINES = [
     ("curves", 2, STEPS, [0.5] * 3),
     ("gain", 0, None, np.exp([0, 0.1, 0.2])),
     ("gain", 2, None, [1.2, 1.2]),
-    ("notebook", 0, None, [(4.0 * 1.6 * 1.3) ** (1 / 3)]),  # the geometric mean of 3 / step + 1
-    ("notebook", 1, None, [2.25, 2, 2.25]),
-    ("notebook", 2, None, [2, 1, 0.5, 0.25]),
+    ("decisive", 0, STEPS, [1 + 3 / step for step in STEPS]),
+    ("decisive", 1, None, [1.25, 1, 1.25]),
+    ("decisive", 4, None, [math.sqrt(1.25 * 1.5), 1, math.sqrt(1.25 * 1.5)]),
+    ("decisive", 5, None, [1, 0.5, 0.25, 0.125]),
     ("slice", 1, None, [0.25, 0, 0.25]),  # in nats above the trained model's loss
     ("slice", 1, None, [0.375, 0, 0.375]),  # the mean over the directions
     ("factors", 0, [math.sqrt(0.1 * 0.2)], [0]),
-    ("sweep", 0, [0.001], [math.sqrt(0.1 * 0.2)]),
     ("jacobian", 0, None, [0.8, 1.6, 2.4]),
     ("dose", 0, None, [0.4, 0.1]),
     ("dose", 2, [10, 20], [2, 2]),
@@ -128,7 +129,7 @@ def test_diverged_models_are_named_and_the_others_drawn(name):
     assert re.findall(r"(\w+)(?: recall [\d.]+)? seed \d at step 7", lost)
     assert "layernorm" not in lost
     words = " ".join(figure.words)
-    assert "radius 1" in words if name in ("factors", "sweep") else "Unit L2" in words
+    assert "radius 1" in words if name == "factors" else "Unit L2" in words
 
 
 def test_a_figure_that_is_drawn_again_has_the_same_bytes(tmp_path):

@@ -62,7 +62,6 @@ def test_the_registered_figures_pass_the_check():
     ("study", "figure", "block"),
     [
         ("main", "rates", {"protocol": "batch_2", "arms": ["dyt"], "placements": ["pre"]}),
-        ("recall", "sweep", {"task": "recall_large", "arms": ["none"]}),
         (
             "literature",
             "literature_sweep",

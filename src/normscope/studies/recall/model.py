@@ -1,4 +1,4 @@
-r"""The recall test's model: an embedding without positions, one post-norm block, a head.
+r"""The recall test's tasks and model: an embedding without positions, a post-norm block, a head.
 
 Sizes, layers and initialization are the notebook's: one head, a GELU MLP of width 4d, torch's
 default initialization. Only the last position is scored, and the tokens carry no position, which
@@ -82,3 +82,26 @@ class RecallModel(nn.Module):
     def _block(self, x: Tensor, attended: Tensor) -> Tensor:
         x = self.norm1(x + attended)
         return self.norm2(x + self.mlp(x))
+
+
+def draw(task: Task, n: int, g: torch.Generator) -> tuple[Tensor, Tensor]:
+    """``n`` sequences of a task (n, T), whose last token is the query, and answers (n,); int64."""
+    return (_copy if task.kind == "copy" else _recall)(task, n, g)
+
+
+def _copy(task: Task, n: int, g: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The notebook's draw: distinct keys, token 0 before the query, the query as the answer."""
+    shown = task.entities + task.attributes
+    # the largest of independent uniforms, in their order, are a uniform draw without replacement
+    keys = torch.rand(n, task.entities * task.attributes, generator=g).topk(shown).indices
+    query, context = keys[:, :1], keys[:, 1:]
+    return torch.cat([context, torch.zeros_like(query), query], 1), query[:, 0].clone()
+
+
+def _recall(task: Task, n: int, g: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A pair for every entity, in the order of entities: the model sees a set, not an order."""
+    attributes = torch.randint(task.attributes, (n, task.entities), generator=g)
+    entity = torch.randint(task.entities, (n, 1), generator=g)
+    pairs = torch.arange(task.entities) * task.attributes + attributes
+    query = task.entities * task.attributes + entity
+    return torch.cat([pairs, query], 1), attributes.gather(1, entity)[:, 0]

@@ -28,7 +28,6 @@ from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select
 from normscope.studies.recall.grid import Recall
 from normscope.studies.recall.tables import TABLES
-from normscope.studies.recall.tabulate import why_no_effects
 from normscope.studies.study import Settings
 
 SHOWN = (  # columns of runs.csv
@@ -101,27 +100,17 @@ def _effect_field(response: str) -> Field:
 
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on the recall test."""
-    cells, factors = tables["cells"], tables["factors"]
-    corrected = study.corrected
-    copy, task = study.tasks[study.published.task], study.tasks[corrected.task]
-    present = [name for name in study.tasks if name in set(cells["task"])]
-    why = ""
-    if factors.empty:
-        why = why_no_effects(select(cells, **corrected.where()).drop_duplicates("arm"))
+    cells, factors, corrected = tables["cells"], tables["factors"], study.corrected
+    tasks = {name: {"name": name, **task.model_dump()} for name, task in study.tasks.items()}
+    present = [name for name in tasks if name in set(cells["task"])]
     return Section(
         words={
-            "width": task.n_embd,
-            "copy_width": copy.n_embd,
-            "copy_entities": copy.entities,
-            "copy_attributes": copy.attributes,
-            "entities": task.entities,
-            "attributes": task.attributes,
-            "corrected_task": corrected.task,
+            "copy": tasks[study.published.task],
+            "corrected": tasks[corrected.task],
             "rate": corrected.learning_rate,
             "seeds": FEWEST,
-            "tasks": [{"name": name, **study.tasks[name].model_dump()} for name in present],
+            "tasks": [tasks[name] for name in present],
             "effects": len(factors),
-            "why_no_effects": why,
         },
         tables={
             **{f"task_{name}": cell_table(cells, name) for name in present},

@@ -19,10 +19,9 @@ from normscope.io import stored
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 from normscope.measure.sharpness import hessian, largest_eigenvalue, preconditioned
-from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.model import RecallModel, draw
 from normscope.studies.recall.recipe import RecallProbe, RecallStack, Task
 from normscope.studies.recall.tables import METRICS, TABLES
-from normscope.studies.recall.tasks import draw
 from normscope.studies.stage import ProbeInputs
 from normscope.train.optimizer import preconditioner, stability_limit
 from normscope.train.weights import load, tensors_by_seed
@@ -33,7 +32,7 @@ PUBLISHED_ALPHAS = np.linspace(-0.5, 0.5, 40)  # the notebook's; 0 is not among 
 ALPHAS = np.linspace(-0.5, 0.5, 21)  # with 0
 
 Row = dict[str, float | int | str]
-Parts = dict[str, list[Row]]
+Rows = dict[str, list[Row]]  # by table
 COLUMNS = {
     "metrics": [column.name for column in METRICS],
     "slices": TABLES["slices"].names,
@@ -45,19 +44,19 @@ def probe(
     recipe: RecallProbe, inputs: ProbeInputs, device: torch.device
 ) -> dict[str, pd.DataFrame]:
     """The models of a task: tables ``metrics``, ``slices`` and ``spectra``."""
-    rows: Parts = {name: [] for name in COLUMNS}
+    rows: Rows = {name: [] for name in COLUMNS}
     for name, cell in recipe.jobs.items():
-        for row, parts in measured(inputs.models / name, recipe.directions, device):
-            key = {**cell._asdict(), "seed": row["seed"]}
-            for table, of_model in {"metrics": [row], **parts}.items():
-                rows[table] += [key | of_row for of_row in of_model]
+        for seed, parts in measure(inputs.models / name, recipe.directions, device):
+            key = {**cell._asdict(), "seed": seed}
+            for table, of_model in parts.items():
+                rows[table] += [key | row for row in of_model]
     tables = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in COLUMNS.items()}
     tables["metrics"] = tables["metrics"].astype({"diverged_at": "Int64"})
     return tables
 
 
-def measured(folder: Path, directions: int, device: torch.device) -> Iterator[tuple[Row, Parts]]:
-    """The row of metrics of every model of a job, by seed, and its rows of the other tables."""
+def measure(folder: Path, directions: int, device: torch.device) -> Iterator[tuple[int, Rows]]:
+    """Every model of a job: its seed, and its rows by table."""
     stack = RecallStack(**stored.read(folder / "config.json", *RecallStack.model_fields))
     weights = folder / "models.safetensors"
     models = load(weights, lambda: RecallModel(stack.task, stack.norm))  # in evaluation mode
@@ -66,13 +65,12 @@ def measured(folder: Path, directions: int, device: torch.device) -> Iterator[tu
     moments = tensors_by_seed(folder / "moments.safetensors")
     ends = stored.metrics(folder)[["diverged_at", "parameters"]]
     for seed, model in models.items():
-        row, parts = {"seed": seed, **ends.loc[seed].to_dict()}, {}
+        row, parts = ends.loc[seed].to_dict(), {}
         if pd.isna(row["diverged_at"]):
             ranks, parts["spectra"] = spectra(model.to(device), task)
-            row |= evaluate(model, task) | ranks
-            row |= curvature(model, task, moments[seed], limit)
+            row |= evaluate(model, task) | ranks | curvature(model, task, moments[seed], limit)
             parts["slices"] = slices(model, task, directions)
-        yield row, parts
+        yield seed, {"metrics": [row], **parts}
 
 
 def _samples(model: RecallModel, task: Task, n: int, g: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -11,34 +11,35 @@ PROBE = "normscope.studies.recall.probe"
 TASK = key("task", "a key of tasks in config.yaml")
 CELL = (TASK, shared.ARM, shared.LEARNING_RATE)
 MODEL = (*CELL, shared.SEED)
-ACCURACY = {"range": SHARE, "format": decimals(), "source": f"{PROBE}.evaluate"}
-LOSS = Column("loss", "cross-entropy at the query", unit="nats", source=f"{PROBE}.evaluate")
-CURVATURE: dict[str, Any] = {"source": f"{PROBE}.curvature"}
+EVALUATED: dict[str, Any] = {"source": f"{PROBE}.evaluate"}
+LOSS = Column("loss", "cross-entropy at the query", unit="nats", **EVALUATED)
+ACCURACY = Column(
+    *("accuracy", "share of queries answered correctly"),
+    range=SHARE,
+    format=decimals(),
+    **EVALUATED,
+)
+EIGENVALUES = {
+    "sharpness": "largest eigenvalue of the Hessian of the loss",
+    "preconditioned_sharpness": "the same, preconditioned as Adam does",
+}
 PROBED = (
     LOSS,
-    Column("accuracy", "share of queries answered correctly", **ACCURACY),
-    Column("temperature", "temperature at which the loss is least", source=LOSS.source),
-    Column(
-        "calibrated_loss",
-        "loss at that temperature",
-        unit="nats",
-        title="calibrated loss",
-        source=LOSS.source,
-    ),
-    Column(
-        "accuracy_without_context",
-        "accuracy if the model sees the query alone",
+    ACCURACY,
+    Column("temperature", "temperature at which the loss is least", **EVALUATED),
+    LOSS.but(name="calibrated_loss", meaning="loss at that temperature", title="calibrated loss"),
+    ACCURACY.but(
+        name="accuracy_without_context",
+        meaning="accuracy if the model sees the query alone",
         title="accuracy without context",
-        **ACCURACY,
     ),
-    Column("parameter_norm", "Euclidean norm of all parameters", source=LOSS.source),
-    Column("sharpness", "largest eigenvalue of the Hessian of the loss", **CURVATURE),
-    Column("preconditioned_sharpness", "the same, preconditioned as Adam does", **CURVATURE),
+    Column("parameter_norm", "Euclidean norm of all parameters", **EVALUATED),
+    *many(EIGENVALUES, source=f"{PROBE}.curvature"),
     Column(
         "edge",
         "preconditioned sharpness over Adam's stability limit",
         title="share of Adam's limit",
-        **CURVATURE,
+        source=f"{PROBE}.curvature",
     ),
 )
 RANKS = {
@@ -76,20 +77,16 @@ FACTORS = (
     text("bias", "whether the norm has a learned bias"),
 )
 METRICS = (*MODEL, shared.DIVERGED_AT, shared.PARAMETERS, *PROBED, *REPRESENTATIONS)
+RUN = (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT)
 MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, *HEIGHTS)]
 
 LEARNED = "accuracy >= 0.9"  # of a model that learned its task
 
 TABLES = {
-    "runs": Table(
-        "one trained model",
-        (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT),
-        f"{PROBE}.probe",
-        learned=LEARNED,
-    ),
+    "runs": Table("one trained model", RUN, f"{PROBE}.probe", learned=LEARNED),
     "chosen": Table(
         "one trained model at the learning rate that was chosen for it",
-        (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT, shared.AT_EDGE),
+        (*RUN, shared.AT_EDGE),
         "normscope.statistics.tuning.chosen",
         learned=LEARNED,
     ),
@@ -113,23 +110,14 @@ TABLES = {
             shared.RATE.but(name="best"),
             count("n", "trained models"),
             LOSS.but(meaning="mean loss at the rates that were chosen"),
-            Column(
-                "accuracy",
-                "mean accuracy of these models",
-                metric=Metric("recall_accuracy"),
-                **ACCURACY,
-            ),
+            ACCURACY.but(meaning="mean accuracy of these models", metric=Metric("recall_accuracy")),
             shared.AT_EDGE,
         ),
         f"{HERE}.best_rates",
     ),
     "curves": Table(
         "one step of a trained model",
-        (
-            *MODEL,
-            shared.STEP,
-            Column("train_loss", "training loss", unit="nats"),
-        ),
+        (*MODEL, shared.STEP, Column("train_loss", "training loss", unit="nats")),
         "normscope.train.session.train",
     ),
     "slices": Table(

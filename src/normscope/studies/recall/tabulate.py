@@ -1,6 +1,5 @@
 """From the runs of the recall test to its cells and to the effects of the norms' factors."""
 
-import sys
 from collections.abc import Iterable
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 
 from normscope.io.tables import collect
 from normscope.nn.arms import ARMS
-from normscope.statistics.factorial import effects, missing_cells
+from normscope.statistics.factorial import effects
 from normscope.statistics.summary import select, split, summarize
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.outcome import with_pilot
@@ -36,12 +35,8 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
     runs = collect(inputs.probes, "metrics.csv", probes).astype({"diverged_at": "Int64"})
     runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
-    shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
-    factors = factor_effects(shown, recipe.level)
-    if factors.empty:
-        reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))
-        print(f"no factor effects: {reason}", file=sys.stderr)
     with_levels = with_factors(runs)
+    shown = select(with_levels, task=recipe.task, learning_rate=recipe.learning_rate)
     return {
         "runs": with_levels,
         "chosen": chosen(with_levels, ["task", "arm"], by="loss"),
@@ -50,7 +45,7 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
         "curves": collect(inputs.models, "curves.csv", keys)[TABLES["curves"].names],
         "slices": slices,
         "spectra": collect(inputs.probes, "spectra.csv", probes),
-        "factors": factors,
+        "factors": factor_effects(shown, recipe.level),
     }
 
 
@@ -124,44 +119,20 @@ def with_factors(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.merge(factor_levels(runs["arm"]), on="arm", how="left")
 
 
-def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """The runs of arms that have factors, with these, and the levels of the factors that vary."""
-    table = runs.merge(factor_levels(runs["arm"]), on="arm")
-    present = {f: [v for v in order if (table[f] == v).any()] for f, order in LEVELS.items()}
-    return table, {f: levels for f, levels in present.items() if len(levels) > 1}
-
-
 def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
     """Effects of the factors on every response, over the seeds whose grid is complete.
 
     Args:
-        runs: of one task and learning rate.
+        runs: of one task and learning rate, with the factors of their norms.
         level: confidence level.
     """
-    table, factors = crossed(runs)
+    present = {f: [v for v in order if (runs[f] == v).any()] for f, order in LEVELS.items()}
+    factors = {f: levels for f, levels in present.items() if len(levels) > 1}
     parts = []
     for column, name in RESPONSES.items():
-        values = table[column]
+        values = runs[column]
         if name.startswith("ln "):
             values = np.log(values.where(values > 0))
-        estimates = effects(table.assign(**{column: values}), factors, column, level)
+        estimates = effects(runs.assign(**{column: values}), factors, column, level)
         parts.append(estimates.assign(response=name))
     return pd.concat(parts, ignore_index=True)[TABLES["factors"].names]
-
-
-def why_no_effects(runs: pd.DataFrame) -> str:
-    """What keeps the factors' effects from being computed.
-
-    Args:
-        runs: one row per arm, with the column ``diverged`` (models), of one task and learning rate.
-    """
-    table, factors = crossed(runs)
-    if not factors:
-        return "the arms differ in no factor of a norm"
-    if missing := missing_cells(table, factors):
-        cells = "; ".join(", ".join(cell) for cell in missing)
-        return f"no arm has these levels of {', '.join(factors)}: {cells}. Add it to recall.runs"
-    lost = table.loc[table["diverged"] > 0, "arm"]
-    if len(lost):
-        return f"a complete crossing in no seed, as runs diverged: {', '.join(dict.fromkeys(lost))}"
-    return "no seed has a run of every arm"

@@ -7,13 +7,12 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from normscope.measure.windows import SplitLoss
-from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.model import RecallModel, draw
 from normscope.studies.recall.recipe import RecallStack
-from normscope.studies.recall.tasks import draw
 from normscope.train.plan import Plan
 
 
-class Asked:
+class RecallProblem:
     """A ``normscope.train.problem.Problem``.
 
     For one seed every arm starts from the same weights and sees the same batches in the same order.
@@ -49,7 +48,7 @@ def prepare(recipe: RecallStack, data: Path | None) -> Plan:
     """How the models of a job are trained; ``data`` is not used."""
     task = recipe.task
     return Plan(
-        Asked(recipe),
+        RecallProblem(recipe),
         task.batch_size,
         task.n_embd,
         recipe.model_dump(),

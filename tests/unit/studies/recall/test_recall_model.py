@@ -12,9 +12,8 @@ from torch.nn import functional as F
 from trainings import FP32, averages, problem_of, state, to_end
 
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.model import RecallModel, draw
 from normscope.studies.recall.recipe import Task
-from normscope.studies.recall.tasks import draw
 from normscope.train.trainer import Trainer
 
 ALL = pytest.mark.parametrize(

@@ -83,8 +83,7 @@ def test_the_models_of_all_jobs_are_collected(results):
     shown = {"task": "recall", "learning_rate": 0.01, "level": 0.95}
     recipe = RecallTables(jobs=JOBS, probes=["recall"], **shown)
     paths = {"models": results / "models", "probes": results / "probes"}
-    said = run("make_tables", results, recipe=recipe, out=results / "tables", **paths)
-    assert "no factor effects: the arms differ in no factor of a norm" in said
+    run("make_tables", results, recipe=recipe, out=results / "tables", **paths)
     names = ("runs", "cells", "best", "curves", "factors")
     runs, cells, best, curves, factors = (
         pd.read_csv(results / "tables" / f"{name}.csv") for name in names

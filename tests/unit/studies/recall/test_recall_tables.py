@@ -1,4 +1,4 @@
-"""From models to cells and effects: known numbers come back, and diverged models are counted."""
+"""From models to cells, effects and the page: known numbers come back, divergences are counted."""
 
 import math
 from typing import Any
@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from page_recipes import shown
 from recall_recipes import by
 from scipy import stats
 
 from normscope.nn.arms import ARMS
+from normscope.studies.recall.pages import factor_table
 from normscope.studies.recall.tables import MEASURES, TABLES
 from normscope.studies.recall.tabulate import (
     RESPONSES,
@@ -18,6 +20,7 @@ from normscope.studies.recall.tabulate import (
     factor_effects,
     factor_levels,
     slice_heights,
+    with_factors,
 )
 
 CROSSED = [
@@ -78,7 +81,7 @@ def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_
             loss, accuracy = factor * 10.0**seed, 0.1 * seed + 0.25 * norm.bias
             rows.append(run(arm, seed, loss=loss, accuracy=accuracy))
     others = [run("none", 1), run("batchnorm", 2), run("scalenorm", 1, loss=1e9)]
-    effects = factor_effects(table([*rows, *others]), 0.95)
+    effects = factor_effects(with_factors(table([*rows, *others])), 0.95)
     assert set(effects["n"]) == {3}
     assert set(effects["response"]) == set(RESPONSES.values())
     assert len(effects) == 10 * len(RESPONSES)
@@ -137,3 +140,37 @@ def test_heights_of_slices():
         key | {"seed": 1, "rise": 3, "hump": 5},
         key | {"seed": 2, "rise": 0, "hump": 0},
     ]
+
+
+def effect(contrast: str = "gain: yes − no", response: str = "ln loss", **changes: Any) -> dict:
+    """An effect of 10 seeds whose joint interval is above 0."""
+    bounds = {"effect": 0.5, "low": 0.25, "high": 0.75, "joint_low": 0.1, "joint_high": 0.9}
+    return {"response": response, "contrast": contrast, "n": 10} | bounds | changes
+
+
+SIGNED = "+0.500 [+0.250, +0.750]"
+BELOW = {"effect": -0.5, "low": -0.75, "high": -0.25, "joint_low": -0.9, "joint_high": -0.1}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reads"),
+    [
+        (BELOW, "−0.500 [−0.750, −0.250]*"),
+        ({"joint_low": 0.0}, SIGNED),
+        ({"n": 6}, f"{SIGNED}*"),
+        ({"n": 5}, SIGNED),
+        (
+            {
+                "n": 1,
+                "low": math.nan,
+                "high": math.nan,
+                "joint_low": math.nan,
+                "joint_high": math.nan,
+            },
+            "+0.500",
+        ),
+    ],
+)
+def test_an_effect_has_a_star_if_its_joint_interval_excludes_0_with_enough_seeds(changes, reads):
+    (row,) = shown(factor_table(pd.DataFrame([effect(**changes)])))
+    assert row["ln loss"] == reads

@@ -1,6 +1,6 @@
 """What the figures of the recall test share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,34 +8,8 @@ from matplotlib.axes import Axes
 from normscope.pages import style
 from normscope.statistics.summary import geometric_mean
 from normscope.statistics.tuning import commonest_setting
-from normscope.studies.arms import arm_look, count, describe_rate, divergences
-from normscope.studies.recall.tables import LEVELS
+from normscope.studies.arms import count, describe_rate, divergences
 from normscope.studies.recall.tabulate import KEYS
-
-AFFINE = {  # (gain, bias)
-    ("no", "no"): "none",
-    ("yes", "no"): "gain",
-    ("no", "yes"): "bias",
-    ("yes", "yes"): "both",
-}
-PANELS = {**{radius: f"radius {radius}" for radius in LEVELS["radius"]}, "other": "other norms"}
-
-
-def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
-    """Title, x label and y label of each panel."""
-    for axis, (title, x, y) in zip(axes, words, strict=True):
-        axis.set(title=title, xlabel=x, ylabel=y)
-
-
-def facet(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the panel and the affine part: a radius, or "other", which has no factors."""
-    parts = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
-    is_crossed = runs["radius"].isin(LEVELS["radius"])
-    return runs.assign(
-        affine=parts.map(AFFINE).where(is_crossed),
-        center=runs["center"].where(is_crossed),
-        panel=runs["radius"].where(is_crossed, "other"),
-    )
 
 
 def draw_slices(axis: Axes, slices: pd.DataFrame, *, geometric: bool = False, **look) -> None:
@@ -66,11 +40,3 @@ def describe_sample(runs: pd.DataFrame) -> str:
     rates = runs.groupby("task")["learning_rate"].nunique()
     many = "arms" if len(rates) == 1 and rates.iloc[0] == 1 else "pairs of arm and learning rate"
     return f"n: {count(runs, by, many)}. {divergences(runs, by)}"
-
-
-def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> None:
-    """A cross at the top of a panel for every run that diverged, at its value of ``x``."""
-    for row in runs[runs["diverged_at"].notna()].to_dict("records"):
-        color, at_top = arm_look(row["arm"])["color"], axis.get_xaxis_transform()
-        cross: dict = {"marker": "x", "color": color, "transform": at_top, "clip_on": False}
-        axis.plot(row[x], 0.97, **cross)

@@ -13,13 +13,8 @@ from normscope.pages.drawing import Look
 from normscope.statistics.summary import describe, select
 from normscope.statistics.tuning import chosen
 from normscope.studies.arms import arm_look, family, in_order
-from normscope.studies.recall.figures import (
-    AFFINE,
-    PANELS,
-    describe_arm,
-    describe_sample,
-    facet,
-)
+from normscope.studies.recall.figures import describe_arm, describe_sample
+from normscope.studies.recall.tables import LEVELS
 
 COLUMNS = {
     "loss": "loss (nats)",
@@ -30,7 +25,25 @@ COLUMNS = {
 }
 MM_PER_ROW, REST_MM, LEGEND_MM = 4.5, 14, 12
 LINEAR = ("accuracy", "effective_rank_query")
+AFFINE = {  # (gain, bias)
+    ("no", "no"): "none",
+    ("yes", "no"): "gain",
+    ("no", "yes"): "bias",
+    ("yes", "yes"): "both",
+}
+PANELS = {**{radius: f"radius {radius}" for radius in LEVELS["radius"]}, "other": "other norms"}
 CENTER = {"no": "o", "yes": "^"}  # markers; of a norm without factors a square
+
+
+def facet(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with the panel and the affine part: a radius, or "other", which has no factors."""
+    parts = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
+    is_crossed = runs["radius"].isin(LEVELS["radius"])
+    return runs.assign(
+        affine=parts.map(AFFINE).where(is_crossed),
+        center=runs["center"].where(is_crossed),
+        panel=runs["radius"].where(is_crossed, "other"),
+    )
 
 
 def row_name(run: Mapping) -> str:
