@@ -20,7 +20,7 @@ from normscope.pages.cards import cards
 from normscope.pages.statements import shown
 from normscope.pilot import read_project
 from normscope.studies.depth.grid import Depth
-from normscope.studies.depth.measures import INITS
+from normscope.studies.depth.tables import INITS
 from normscope.verdicts import document
 from normscope.verdicts.document import Statement
 from normscope.verdicts.verdict import Verdict, Verdicts, read

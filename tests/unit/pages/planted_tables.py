@@ -12,7 +12,7 @@ import pandas as pd
 from drawings import FIGURES, Drawn, draw
 from processes import ROOT
 
-from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
+from normscope.studies.depth.tables import ANGLES, RELATIVE
 from normscope.studies.folder import declared_tables
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.recall.tabulate import with_factors
@@ -196,7 +196,9 @@ def depth(case: Case) -> Tables:
         lost = arm in case.lost
         shape = {"arm": arm, "placement": place, "residual": residual, "depth": deep}
         for measure, state, init in itertools.product(
-            ("activation_rms", RELATIVE, *SINGULAR, *ANGLES), ("start", "trained"), INITS
+            ("activation_rms", RELATIVE, "largest", "smallest", *ANGLES),
+            ("start", "trained"),
+            INITS,
         ):
             for block in range(0 if lost else deep + 1):
                 size = 80.0 if measure in ANGLES else (1.1 if residual else 1e-4) ** block

@@ -8,7 +8,6 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Init, Placement
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, distinct
 from normscope.studies.depth import tables
-from normscope.studies.depth.measures import LAYERS, STATES
 from normscope.studies.depth.recipe import (
     Cell,
     DepthTables,
@@ -157,8 +156,8 @@ class Depth(TransformerStudy):
                 "arm": ARMS,
                 "placement": get_args(Placement),
                 "init": get_args(Init),
-                "state": STATES,
-                "layer": tuple(LAYERS),
+                "state": tables.STATES,
+                "layer": tuple(tables.LAYERS),
             }
         )
 

@@ -24,8 +24,8 @@ from normscope.pages.table import (
 from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
-from normscope.studies.depth.measures import TOKENS
-from normscope.studies.depth.tables import RATES, TABLES
+from normscope.studies.depth.recipe import TOKENS
+from normscope.studies.depth.tables import HEADINGS, TABLES
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
@@ -37,13 +37,12 @@ NETWORK = [
 
 def rate_table(by_shape: pd.DataFrame) -> PageTable:
     """One row per network and state: what one block does, and what all of them do."""
-    titles = {name: title for name, (_, title) in RATES.items() if title}
-    shown = by_shape[by_shape["measure"].isin(list(titles))]
+    shown = by_shape[by_shape["measure"].isin(list(HEADINGS))]
     fields = [
         *NETWORK,
         text("state"),
         derived("n", _models),
-        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in titles.items()),
+        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in HEADINGS.items()),
     ]
     rows = crossed(shown, [*SHAPE, "state"], "measure")
     return tabulate("Signal and gradient, block by block", rows, fields)

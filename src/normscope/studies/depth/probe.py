@@ -14,13 +14,11 @@ from normscope.measure.block_jacobian import block_jacobian, spectrum
 from normscope.measure.signals import Row, signals
 from normscope.measure.windows import validation_windows
 from normscope.nn.model import Transformer
-from normscope.studies.depth.measures import MEASURES, TOKENS
-from normscope.studies.depth.recipe import Place, Probe, Shape, Sizes
+from normscope.studies.depth.recipe import TOKENS, Place, Probe, Sizes
+from normscope.studies.depth.tables import TABLES
 from normscope.studies.stage import ProbeInputs
 from normscope.train.outputs import log
 from normscope.train.trained import load_verified
-
-COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
 
 
 def probe(recipe: Place, inputs: ProbeInputs, device: torch.device) -> dict[str, pd.DataFrame]:
@@ -32,10 +30,10 @@ def probe(recipe: Place, inputs: ProbeInputs, device: torch.device) -> dict[str,
     for one in recipe.probes:
         for state, seed, model in models(recipe.sizes, one, inputs.models, data.vocab_size):
             key = one.shape._asdict() | {"state": state, "seed": seed}
-            measured = probed(model.to(device), tokens, targets, recipe.spectra)
+            measured = measure(model.to(device), tokens, targets, recipe.spectra)
             rows += [key | row for row in measured]
         log(f"{one.shape}: probed")
-    return {"blocks": pd.DataFrame(rows, columns=list(COLUMNS))}
+    return {"blocks": pd.DataFrame(rows, columns=TABLES["blocks"].names)}
 
 
 def models(
@@ -52,7 +50,7 @@ def models(
             yield "trained", seed, end
 
 
-def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -> list[Row]:
+def measure(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -> list[Row]:
     """One row per block and one for the embedding: ``signals``, and singular values of some blocks.
 
     The model is in training mode, in which the gradients occur: BatchNorm uses the statistics of

@@ -9,6 +9,7 @@ from normscope.schema import PositiveInt, Rate, Seed, Strict, rate_name
 from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
 
+TOKENS = 8  # of the first window, over which the Jacobian of a block is taken
 WarmUp = Annotated[int, Field(ge=0, lt=2**63, description="steps of linear warm-up")]
 
 

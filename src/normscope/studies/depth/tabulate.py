@@ -10,15 +10,23 @@ from normscope.io.tables import collect
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import split, summarize
 from normscope.statistics.tuning import chosen
-from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RELATIVE, SIZES
 from normscope.studies.depth.recipe import DepthTables
-from normscope.studies.depth.tables import ARITHMETIC, RATES, TABLES
+from normscope.studies.depth.tables import (
+    ARITHMETIC,
+    LAYERS,
+    MEASURES,
+    RATES,
+    RELATIVE,
+    SIZES,
+    TABLES,
+)
 from normscope.studies.outcome import with_pilot
 from normscope.studies.stage import TableInputs
 
 MODEL = TABLES["rates"].keys
 SHAPE = MODEL[:-2]  # all but state and seed
 SCHEDULE = ["learning_rate", "warmup_steps"]
+NEAR = 6  # blocks from the last one, as many as have twelve sublayers
 
 
 def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:

@@ -8,6 +8,7 @@ directions.
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,7 +66,8 @@ def measure(folder: Path, directions: int, device: torch.device) -> Iterator[tup
     moments = tensors_by_seed(folder / "moments.safetensors")
     ends = stored.metrics(folder)[["diverged_at", "parameters"]]
     for seed, model in models.items():
-        row, parts = ends.loc[seed].to_dict(), {}
+        row: dict[str, Any] = {str(name): end for name, end in ends.loc[seed].items()}
+        parts: Rows = {}
         if pd.isna(row["diverged_at"]):
             ranks, parts["spectra"] = spectra(model.to(device), task)
             row |= evaluate(model, task) | ranks | curvature(model, task, moments[seed], limit)

@@ -106,7 +106,8 @@ def _differentiate(layer: nn.Module, x: Tensor, dy: Tensor) -> tuple[Tensor, Ten
     """Output and dL/dx."""
     x = x.clone().requires_grad_()
     y = layer(x)
-    return y.detach(), *transposed_product(y, x, dy)
+    (dx,) = transposed_product(y, x, dy)
+    return y.detach(), dx
 
 
 def scratch(tokens: int = 32) -> list[Row]:

@@ -18,9 +18,8 @@ from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
 from normscope.statistics.summary import select
 from normscope.studies.depth.grid import Depth
-from normscope.studies.depth.measures import MEASURES
 from normscope.studies.depth.recipe import Shape
-from normscope.studies.depth.tables import TABLES
+from normscope.studies.depth.tables import MEASURES, TABLES
 from normscope.studies.study import Settings
 
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.measure.signals import angle, signals
-from normscope.studies.depth.probe import probed
+from normscope.studies.depth.probe import measure
 from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import TABLES
 from normscope.studies.depth.tabulate import rates
@@ -96,7 +96,7 @@ def test_signals_of_a_transformer_are_those_of_plain_autograd(arm, placement, re
 )
 def test_spectra_are_of_blocks_spread_from_the_second_to_the_last(depth, spectra, at):
     model = transformer(n_layer=depth)
-    rows = probed(model, tokens(1), tokens(2), spectra)
+    rows = measure(model, tokens(1), tokens(2), spectra)
     assert [row["block"] for row in rows if row.keys() >= {"largest", "smallest"}] == at
 
 
@@ -104,7 +104,7 @@ def test_spectra_are_of_blocks_spread_from_the_second_to_the_last(depth, spectra
 def test_a_probe_is_in_training_mode_and_float64(arm):
     """From a model in fp32 that was evaluated."""
     model, same = transformer(arm).float().eval(), transformer(arm).float().double()
-    rows = probed(model, tokens(1), tokens(2), 2)
+    rows = measure(model, tokens(1), tokens(2), 2)
     expected, streams = signals(lambda: loss_of(same), list(same.blocks))
     for row, values in zip(rows, expected, strict=True):
         assert {k: row[k] for k in values} == pytest.approx(values, rel=1e-10)

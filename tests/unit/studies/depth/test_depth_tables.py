@@ -14,8 +14,7 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.statistics.summary import select
-from normscope.studies.depth.measures import RELATIVE
-from normscope.studies.depth.tables import RATES, TABLES
+from normscope.studies.depth.tables import RATES, RELATIVE, TABLES
 from normscope.studies.depth.tabulate import (
     advantages,
     by_block,

@@ -1,6 +1,8 @@
 """What the figures of signals and gradients by depth share."""
 
+import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from matplotlib.artist import Artist
@@ -11,8 +13,9 @@ from matplotlib.ticker import MaxNLocator
 
 from normscope.nn.recipe import PLACEMENTS
 from normscope.pages import style
-from normscope.studies.depth.measures import NORM
+from normscope.statistics import summary
 
+NORM = "layernorm"  # the tutorial's
 _INDEX = (1, 2, 3, 0, 4, 5, 6)
 COLORS = dict(zip(PLACEMENTS, (*(style.COLORS[i] for i in _INDEX), "0.5"), strict=True))
 # what coincides shows
@@ -21,21 +24,25 @@ RESIDUAL = {True: "with residuals", False: "without residuals"}
 
 
 def select(table: pd.DataFrame, *starts: str) -> pd.DataFrame:
-    """The rows of the tutorial's norm and of no norm, at some starts (none given: GPT-2's)."""
-    return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(starts or ("gpt2",))]
+    """The rows of the tutorial's norm and of no norm, at these starts."""
+    return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(starts)]
 
 
-def draw_band(axis: Axes, line: pd.DataFrame, placement: str, **look) -> None:
-    """A mean by block with its interval over models."""
-    line, color = line.sort_values("block"), COLORS[placement]
-    axis.plot(line["block"], line["mean"], color=color, linewidth=WIDTHS[placement], **look)
-    axis.fill_between(
-        line["block"], line["low"], line["high"], color=color, alpha=0.25, linewidth=0
-    )
+def draw_lines(axis: Axes, panel: pd.DataFrame, column: str, looks: Mapping[str, Any]) -> None:
+    """Means by block with their intervals over models: a line per placement and value of a column.
 
-
-def number_blocks(axis: Axes) -> None:
-    """An x axis with a block a number."""
+    Args:
+        axis: the panel.
+        panel: rows of by_block.csv.
+        column: whose values have different lines.
+        looks: line styles by value.
+    """
+    for placement, (value, linestyle) in itertools.product(PLACEMENTS, looks.items()):
+        line = summary.select(panel, placement=placement, **{column: value}).sort_values("block")
+        look: dict = {"color": COLORS[placement], "linewidth": WIDTHS[placement]}
+        axis.plot(line["block"], line["mean"], linestyle=linestyle, **look)
+        band: dict = {"color": COLORS[placement], "alpha": 0.25, "linewidth": 0}
+        axis.fill_between(line["block"], line["low"], line["high"], **band)
     axis.set_xlabel("block")
     axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
@@ -55,7 +62,7 @@ def legend_below(
 
 
 def describe_sample(table: pd.DataFrame) -> str:
-    """n of a caption: how many models stand behind a line."""
+    """n of a caption: how many models stand behind a mean."""
     counts = sorted(set(table["n"]))
     if not counts:
         return "No model was measured."

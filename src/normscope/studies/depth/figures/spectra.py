@@ -14,14 +14,12 @@ from normscope.studies.depth.figures import (
     COLORS,
     RESIDUAL,
     describe_sample,
-    draw_band,
+    draw_lines,
     legend_below,
-    number_blocks,
     select,
 )
-from normscope.studies.depth.measures import ANGLES, SINGULAR
+from normscope.studies.depth.tables import ANGLES, STATES
 
-STATES = {"start": "at the start", "trained": "trained"}
 ENDS: dict[str, dict] = {
     "largest": {"marker": "^", "linestyle": ""},
     "smallest": {"marker": "v", "linestyle": "", "mfc": "white"},
@@ -29,13 +27,6 @@ ENDS: dict[str, dict] = {
 LINES = dict(zip(ANGLES, style.LINES, strict=False))
 WIDTH = 0.5  # blocks over which placements are dodged
 ZERO = 3e-3  # the floor, where what is below is drawn
-
-
-def kinds_of(table: pd.DataFrame) -> list[tuple[str, bool, int]]:
-    """State, residual and depth of the deepest models of each kind."""
-    deepest = table.groupby(["state", "residual"])["depth"].max().to_dict()
-    kinds = [(state, residual) for residual in RESIDUAL for state in STATES]
-    return [(*kind, deepest[kind]) for kind in kinds if kind in deepest]
 
 
 def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
@@ -48,59 +39,49 @@ def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
         color = COLORS[str(placement)]
         shift = style.dodge(shown.index(str(placement)), len(shown), WIDTH)
         x = line["block"].map(blocks.index) + shift
-        low, high = (line[k].clip(lower=ZERO) for k in ("low", "high"))
+        mean, low, high = (line[k].clip(lower=ZERO) for k in ("mean", "low", "high"))
         axis.vlines(x, low, high, color=color, linewidth=0.8)
-        for is_shown in (line["mean"] < ZERO, line["mean"] >= ZERO):
-            mean = line["mean"][is_shown].clip(lower=ZERO)
-            axis.plot(x[is_shown], mean, color=color, **ENDS[str(end)])
+        axis.plot(x, mean, color=color, **ENDS[str(end)])
     axis.set_xticks(range(len(blocks)), [str(block) for block in blocks])
     axis.set_xlabel("block")
     axis.set_xlim(-0.5, max(1, len(blocks)) - 0.5)
-
-
-def draw_angles(axis: Axes, panel: pd.DataFrame) -> None:
-    """A line per placement and branch; 90 degrees is at a right angle."""
-    for placement in PLACEMENTS:
-        for angle in ANGLES:
-            line = summary.select(panel, placement=placement, measure=angle)
-            if len(line):
-                draw_band(axis, line, placement, linestyle=LINES[angle])
-    axis.axhline(90, color="0.6", linewidth=0.6)
-    axis.set_ylim(0, 180)
-    axis.set_yticks([0, 45, 90, 135, 180])
+    axis.set_yscale("log")
+    axis.set_ylim(bottom=ZERO / 1.6)
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """The extreme singular values, and the angles of networks with residual connections."""
-    table = select(tables["by_block"])
-    kinds = kinds_of(table)
-    figure, (tops, bottoms) = style.parts(look.width_mm, (60, 60))
-    upper = tops.subplots(1, max(1, len(kinds)), sharey=True, squeeze=False)[0]
-    with_stream = [kind for kind in kinds if kind[1]]
-    lower = bottoms.subplots(1, max(1, len(with_stream)), sharey=True, squeeze=False)[0]
-    upper[0].set_ylabel("singular values\nof a block")
-    lower[0].set_ylabel("angle to the stream\n(degrees)")
-    shown = []
-    for (state, residual, depth), axis in zip(kinds, upper, strict=False):
+    table = select(tables["by_block"], "gpt2")
+    deepest = table.groupby(["state", "residual"])["depth"].max().to_dict()
+    kinds = [kind for r in RESIDUAL for s in STATES if (kind := (s, r)) in deepest]
+    figure, axes = style.canvas(look.width_mm, 120, 2, max(1, len(kinds)), shared=False)
+    for row in axes:
+        style.share_y(row)
+    axes[0, 0].set_ylabel("singular values\nof a block")
+    axes[1, 0].set_ylabel("angle to the stream\n(degrees)")
+    parts = [table.head(0)]
+    for (state, residual), (top, bottom) in zip(kinds, axes.T, strict=False):
+        depth = deepest[state, residual]
         models = summary.select(table, state=state, residual=residual, depth=depth)
-        shown.append(models)
-        draw_spectra(axis, models[models["measure"].isin(SINGULAR)])
-        n = style.sample_size(models.loc[models["measure"].isin(SINGULAR), "n"])
-        axis.set_title(f"{depth} blocks, {STATES[state]},\n{RESIDUAL[residual]}, {n}")
-    if kinds:
-        upper[0].set_yscale("log")
-        upper[0].set_ylim(bottom=ZERO / 1.6)
-    for (state, residual, depth), axis in zip(with_stream, lower, strict=False):
-        models = summary.select(table, state=state, residual=residual, depth=depth)
-        draw_angles(axis, models)
-        n = style.sample_size(models.loc[models["measure"].isin(ANGLES), "n"])
-        axis.set_title(f"{depth} blocks, {STATES[state]}, {n}")
-        number_blocks(axis)
+        spectra = models[models["measure"].isin(list(ENDS))]
+        draw_spectra(top, spectra)
+        when = f"{depth} blocks, {'trained' if state == 'trained' else 'at the start'}"
+        top.set_title(f"{when},\n{RESIDUAL[residual]}, {style.sample_size(spectra['n'])}")
+        parts.append(models)
+        if not residual:
+            bottom.remove()
+            continue
+        angles = models[models["measure"].isin(list(ANGLES))]
+        bottom.axhline(90, color="0.6", linewidth=0.6)
+        draw_lines(bottom, angles, "measure", LINES)
+        bottom.set_title(f"{when},\n{style.sample_size(angles['n'])}")
+        bottom.set_ylim(0, 180)
+        bottom.set_yticks([0, 45, 90, 135, 180])
     looks = ENDS | {
         "attention": {"linestyle": LINES["angle_attention"]},
         "MLP": {"linestyle": LINES["angle_mlp"]},
         "floor: that or less": {"linestyle": ":"},
     }
     legend_below(figure, table["placement"], looks, ncols=5)
-    n = describe_sample(pd.concat(shown) if shown else table)
+    n = describe_sample(pd.concat(parts))
     return figure, f"{n}; bars and bands: {look.level:.0%} t intervals over them."
