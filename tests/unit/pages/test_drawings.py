@@ -40,8 +40,7 @@ def test_a_figure_has_titles_and_sample_sizes(name):
         is_titled = axis.get_title() or axis.get_title(loc="left")
         assert is_titled or axis.get_label() == "<colorbar>"
     n = {"slice": 1, "final_norm": 25, "comparison": 25, "sensitivity": 25}
-    assert re.search(rf"n = {n.get(name, 2)}", "
-".join(figure.words))
+    assert re.search(rf"n = {n.get(name, 2)}\b", "\n".join(figure.words))
 
 
 # the lines of a panel: x and y, or one of them, from the formulas of planted_tables.py
