@@ -1,7 +1,6 @@
 # normscope: from the corpus to the paper. The mathematics is in src/normscope, input and output of
 # files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: texts,
 # models, tables, figures, paper (everything, the default), each study by its name, and card.
-import json
 import os
 from pathlib import Path
 
@@ -15,21 +14,12 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/corpora.smk"
-include: "workflow/rules/requests.smk"
-include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"
-include: "workflow/rules/progress.smk"
-
-
-if not (is_module() or IS_DRY_RUN or IS_CLUSTER):
-    keep_terminal_short()
 
 
 # the results of expensive rules, named by a hash of what determines them, and versioned by DVC
-STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", experiments.home("store"))
+STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", default_store())
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
-make_store(STORE)
 
 CONFIG = configuration(settings())
 DEVICE = CONFIG.device
@@ -40,7 +30,6 @@ STUDIES = CONFIG.studies  # of the paper
 JOBS = CONFIG.every_study  # with the card, if one is made
 PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, JOBS)
-check_folders("code", "dataset", "logs", "paper", *JOBS)
 repair(STORE)
 REGISTERED = registry()
 FIGURES = figures.drawn(REGISTERED, CONFIG)
@@ -149,6 +138,7 @@ onerror:
     forget_failures()
     drop_leftovers()
     adopt(STORE)
+    show_from(logging.INFO)
     LOGGER.info("What is finished is kept: the same command goes on from here.")
 
 

@@ -94,7 +94,7 @@ def main() -> None:
     args = parser.parse_args()
     if min(args.steps, args.rounds, args.threads) < 1:
         parser.error("--steps, --rounds and --threads start at 1")
-    print(runtime.start("fp32", args.threads).described)
+    print(runtime.start("fp32", args.threads).description)
     for timed in (layer, training_step):
         compare(timed, args.steps, args.rounds)
 

@@ -63,7 +63,7 @@ def measured(
         outcomes = run_batches(loaded.model, loaded.body, batches(sequences, device))
         made = rows(outcomes, loaded.body, loaded.tokenizer)
     facts = {"source": str(source), "commit": commit}
-    facts |= loaded.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
+    facts |= loaded.facts | arithmetic.record | {"tokenizer_adds_bos": adds_bos}
     if isinstance(source, WheelSource):
         kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
         facts |= {"stored": f"GGUF {kind}".strip()}

@@ -1,7 +1,8 @@
-"""What a run trains, and how long it still takes, from the events that Snakemake logs."""
+"""How long a run still takes, from the events that Snakemake logs."""
 
 import logging
 import math
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import mean
@@ -16,7 +17,7 @@ RESTORED_S = 1.0  # a shorter job only took its result from the store
 
 
 class Countdown(logging.Handler):
-    """Prints what a run trains, and its remaining time at the pace of the finished jobs.
+    """Prints the remaining time at the pace of the finished jobs, from when ``prints`` is set.
 
     Each job is expected to need the time of the shortest job, and more in proportion to its
     floating-point operations: at the pace of its rule, or else of all trainings.
@@ -35,18 +36,6 @@ class Countdown(logging.Handler):
         self.spent = 0.0  # seconds of all finished jobs
         self.began, self.next = 0.0, STEP / 2
         self.prints = False
-
-    def start(self) -> None:
-        """Print what the run trains, and from now on its remaining time."""
-        self.prints = True
-        trained = []
-        for rule, sizes in self.sizes.items():
-            if n := self.waiting[rule]:  # which jobs of the rule run is not known
-                models = sum(sorted((size.models for size in sizes.values()), reverse=True)[:n])
-                trained.append(f"{rule.removesuffix('_train')} {models} in {_counted(n)}")
-        models = f" Models to train, at most: {', '.join(trained)}." if trained else ""
-        jobs = _counted(self.waiting.total())
-        LOGGER.info(f"{jobs}.{models} Ctrl-C stops; the same command goes on from there")
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -75,7 +64,7 @@ class Countdown(logging.Handler):
             share, seconds = estimate
             if self.next <= share < 1:
                 self.next = share + STEP
-                LOGGER.info(f"{share:.0%} of the work, {about(seconds)} left")
+                print(f"{share:.0%} of the work, {about(seconds)} left", file=sys.stderr)
 
     def _left(self, now: float) -> tuple[float, float] | None:
         """The share of the work that is done, and the remaining seconds; None if not known."""
@@ -97,10 +86,6 @@ class Countdown(logging.Handler):
 def _pace(jobs: Sequence[tuple[float, float]], start: float) -> float:
     """Seconds per operation of finished jobs, without the time in which each of them starts."""
     return sum(s - start for _, s in jobs) / sum(n for n, _ in jobs) if jobs else 0.0
-
-
-def _counted(jobs: int) -> str:
-    return f"{jobs:,} job{'s' * (jobs != 1)}"
 
 
 def about(seconds: float) -> str:

@@ -1,8 +1,7 @@
-"""Two engines at the same time with one store, one that was ended, and a changed clock."""
+"""Two engines at the same time with one store, and one that was ended."""
 
 import os
 import signal
-import time
 from pathlib import Path
 
 from cases import TARGETS, clean, edit_command, same, wait_for_checkpoints
@@ -58,16 +57,3 @@ def test_interrupted_and_terminated(modelled: Project, tmp_path: Path):
     wait_until_quiet(project.root)
     project.snakemake(*TARGETS)
     same(project, modelled)
-
-
-def test_a_clock_that_was_changed(modelled: Project, tmp_path: Path):
-    """What was made before has the old clock's times: contents decide what runs again."""
-    project = modelled.copy(tmp_path / "project")
-    then = time.time() + 86_400
-    for path in (p for name in ("results", "store") for p in (project.root / name).rglob("*")):
-        os.utime(path, (then, then), follow_symlinks=False)
-    (project.root / "results/main/tables/arms.csv").unlink()
-    (project.root / "results/paper/figures/loss.svg").unlink()
-    project.snakemake(*TARGETS)
-    same(project, modelled)
-    assert project.planned(*TARGETS) == {}

@@ -56,7 +56,7 @@ def test_products_have_the_stated_precision():
     assert fp32.error < FP32_ERROR  # no TF32, which is off by 1e-4
     assert 1e-4 < bf16.error < 1e-2
     assert product_error(torch.float32, fp32.device) == fp32.error  # the same bits each time
-    assert fp32.recorded["device"] == GPU
+    assert fp32.record["device"] == GPU
 
 
 # masks of dropout are other random numbers on another device

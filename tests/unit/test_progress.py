@@ -5,13 +5,12 @@ import logging
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from normscope.progress import LOGGER, Countdown, about
+from normscope.progress import Countdown, about
 from normscope.studies.study import Size
 
 
-def test_the_time_left_is_the_work_left_at_the_pace_of_each_rule(caplog: pytest.LogCaptureFixture):
+def test_the_time_left_is_the_work_at_the_pace_of_each_rule(capsys: pytest.CaptureFixture[str]):
     """A job starts in 2 s, and then takes 1 s per operation of a, and 4 s per operation of b."""
-    caplog.set_level(logging.INFO, LOGGER.name)
     sizes = {"a_train": {"1": 100, "2": 50}, "b_train": {"1": 10, "2": 20}, "c_train": {"1": 1}}
     countdown = Countdown({r: {n: Size(1, w) for n, w in s.items()} for r, s in sizes.items()})
     ids = iter(range(100))
@@ -26,19 +25,19 @@ def test_the_time_left_is_the_work_left_at_the_pace_of_each_rule(caplog: pytest.
         log(LogEvent.PROGRESS, end)
 
     def line(left: float, done: float, elapsed: float) -> str:
-        return f"{done / (done + left):.0%} of the work, {about(left * elapsed / done)} left"
+        return f"{done / (done + left):.0%} of the work, {about(left * elapsed / done)} left\n"
 
     log(LogEvent.RUN_INFO, 0, stats={"text": 1, "figure": 3, "a_train": 2, "b_train": 2})
-    countdown.start()
+    countdown.prints = True
     run("text", "", 0, 2)
-    assert caplog.messages[1:] == []  # a text says nothing of trainings
+    assert capsys.readouterr().err == ""  # a text says nothing of trainings
     run("a_train", "1", 0, 102)
     # one job of a, two of b with 15 operations on average, at the pace of a, and the figures
-    assert caplog.messages[1:] == [line((2 + 50) + 2 * (2 + 15) + 3 * 2, 2 + 102, 102)]
+    assert capsys.readouterr().err == line((2 + 50) + 2 * (2 + 15) + 3 * 2, 2 + 102, 102)
     run("b_train", "1", 102, 144)  # it was slower: a smaller share is not printed
     run("a_train", "2", 102, 154)
-    assert caplog.messages[2:] == [line((2 + 80) + 3 * 2, 2 + 102 + 42 + 52, 154)]
+    assert capsys.readouterr().err == line((2 + 80) + 3 * 2, 2 + 102 + 42 + 52, 154)
     for _ in range(3):
         run("figure", "", 154, 156)
     run("b_train", "2", 154, 236)
-    assert caplog.messages[3:] == []  # nothing is left
+    assert capsys.readouterr().err == ""  # nothing is left

@@ -1,10 +1,7 @@
 """Wrong configurations, data and surroundings: one error with a remedy, before any job starts."""
 
-import os
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,17 +35,6 @@ def test_all_problems_of_a_configuration_are_listed(made: Project):
     assert "the configuration has 3 problem(s)" in output  # steps is missing too
     assert re.search(r"training\.stepps: .*did you mean steps\?", output)
     assert re.search(r"n_embd \(32\).*n_head \(3\)", output)
-
-
-def test_a_locale_of_another_encoding_is_rejected(tmp_path: Path):
-    """The Snakemake of the other tests is a fork, which keeps the locale of its parent."""
-    ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    snakemake = (sys.executable, "-m", "snakemake", "-n", "--snakefile", ROOT / "Snakefile")
-    done = subprocess.run(
-        snakemake, cwd=tmp_path, env=os.environ | ascii, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "and normscope in UTF-8: set PYTHONUTF8=1" in done.stdout + done.stderr
 
 
 def test_a_wrong_row_of_the_arms_is_rejected(made: Project):
@@ -95,23 +81,6 @@ def test_other_packages_than_the_pins_are_rejected(made: Project):
     assert made.planned() == {}
 
 
-def test_a_store_that_cannot_be_made_is_rejected(made: Project, tmp_path: Path):
-    (tmp_path / "store").touch()
-    output = rejected(
-        made, "--directory", str(tmp_path), "--configfile", str(made.root / "config.yaml")
-    )
-    assert "the store cannot be made" in output
-    assert "SNAKEMAKE_OUTPUT_CACHE=FOLDER" in output
-
-
-def test_a_file_in_the_place_of_a_folder_is_named(made: Project, tmp_path: Path):
-    name = "results/main"
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).touch()
-    flags = ("--directory", str(tmp_path), "--configfile", str(made.root / CONFIG))
-    assert f"{name} is a file or a dangling link" in rejected(made, *flags)
-
-
 def test_a_job_outside_the_configuration_is_rejected(made: Project):
     job = "results/main/models/nanogpt-layernorm-pre-0.001-77/metrics.csv"
     output = made.snakemake(job, ok=False)
@@ -154,12 +123,3 @@ def test_a_gpu_that_is_missing_is_named_before_any_job(made: Project):
         output = made.snakemake("models", ok=False)
     assert "device: cuda, but torch finds no GPU: nothing has run" in output
     assert made.planned() == {}
-
-
-def test_a_project_in_an_unusable_folder_is_rejected(tmp_path: Path):
-    root = tmp_path / "{x}"
-    root.mkdir()
-    for name in ("Snakefile", CONFIG, "workflow", "src", "profiles"):
-        (root / name).symlink_to(ROOT / name)
-    output = Project(root).snakemake("--dry-run", ok=False)
-    assert re.search(r"\{x\}/src: Snakemake treats . specially; move", output), output

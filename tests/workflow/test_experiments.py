@@ -1,6 +1,8 @@
 """DVC's commands: metrics, plots, and experiments, which reuse trained models."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import yaml
@@ -47,18 +49,14 @@ def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
     assert "up to date" in recorded.run("dvc", "status", "runs")
 
 
-def test_files_of_running_experiments_are_kept_and_leftovers_removed(recorded: Project):
-    written = recorded.root / "store/tmp0"
-    written.mkdir()
-    lock = recorded.root / ".dvc/tmp/exps/standalone/one/.snakemake/locks/0.output.lock"
-    lock.parent.mkdir(parents=True)
-    lock.touch()
-    again = ("--force", "results/paper/metrics.json")
-    recorded.snakemake(*again)
-    assert written.is_dir()
-    lock.unlink()
-    recorded.snakemake(*again)
-    assert not written.exists()
+def test_what_a_killed_job_left_in_the_store_is_removed_after_a_day(recorded: Project):
+    old, new = (recorded.root / "store" / name for name in ("tmp0", "tmp1"))
+    for folder in (old, new):
+        folder.mkdir()
+    os.utime(old, (time.time() - 100_000,) * 2)
+    recorded.snakemake("--force", "results/paper/metrics.json")
+    assert not old.exists()
+    new.rmdir()
 
 
 def test_an_experiment_in_a_copy_takes_what_is_trained_from_the_store(recorded: Project):

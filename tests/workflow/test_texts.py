@@ -39,7 +39,7 @@ def project(made: Project, tmp_path: Path) -> Project:
 def test_a_protocol_on_a_second_text(project: Project, made: Project):
     planned = project.planned("results/main/tables/runs.csv", "results/paper/manifest.json")
     tables = {"main_tables": 1, "manifest": 1}
-    assert planned == {"text": 1, "main_train": 1, "main_probe": 1} | tables
+    assert planned == {"text_second": 1, "main_train": 1, "main_probe": 1} | tables
     project.snakemake("main", "results/paper/manifest.json")
     results = project.root / "results"
 

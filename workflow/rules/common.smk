@@ -1,13 +1,10 @@
 # Functions for the rules. This file defines no rules.
 import functools
-import locale
 import math
 import os
-import shlex
-import shutil
 import sys
-import tarfile
-import tempfile
+
+from snakemake.io import sourcecache_entry
 
 
 def local_path(rules):
@@ -17,28 +14,11 @@ def local_path(rules):
         # resolve links, because Snakemake identifies inputs by path
         return os.path.realpath(path)
     repository = rules.hosted_repo.repo
-    commit = repository.commit(rules.ref)
-    copy = os.path.abspath(f".snakemake/normscope/{commit.hexsha}")
+    commit = repository.commit(rules.ref).hexsha
+    copy = os.path.abspath(f".snakemake/normscope/{commit}")
     if not os.path.isdir(copy):
-        os.makedirs(os.path.dirname(copy), exist_ok=True)
-        part = tempfile.mkdtemp(prefix=f"{copy}.")
-        with tempfile.TemporaryFile() as archive:
-            repository.archive(archive, treeish=commit.hexsha)
-            archive.seek(0)
-            with tarfile.open(fileobj=archive) as files:
-                files.extractall(part, filter="data")
-        try:
-            os.rename(part, copy)
-        except OSError:  # another process was faster
-            shutil.rmtree(part)
+        repository.clone(copy).git.checkout(commit)
     return copy
-
-
-if workflow.modifier.path_modifier.replace_prefix("results") != "results":
-    raise WorkflowError(
-        "module normscope: a prefix would not apply to its commands, which write to results/;"
-        " leave it out, or run the workflow separately: snakemake --directory FOLDER"
-    )
 
 
 def is_module():
@@ -46,11 +26,17 @@ def is_module():
     return not workflow.modifier.is_main_snakefile()
 
 
-IS_DRY_RUN = workflow.output_settings.dryrun
 IS_CLUSTER = workflow.resource_settings.nodes is not None  # jobs run on other machines
 # the folder with code, rules and data; results go to the working directory, which may differ
 PROJECT = local_path(workflow.current_basedir)
 IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)
+# in a storage, results/ in commands is Snakemake's local copy of it
+IS_STORED = workflow.storage_settings.default_storage_provider is not None
+
+
+def local(path):
+    """A file that each machine has, or writes at its start, so it is not taken from the storage."""
+    return sourcecache_entry(path, path) if IS_STORED else path
 
 
 def project(path):
@@ -62,26 +48,13 @@ def data(name):
     """A file of data/: the user's prompts or document, if there is such a file, or the project's."""
     path = f"data/{name}"
     is_open = name == "prompts.yaml" or name.startswith("claims/")
-    if not is_open or not os.path.lexists(path):
-        return project(path)
-    if not os.path.isfile(path):
-        raise WorkflowError(
-            f"{path} is a folder or a dangling link; fix it, or remove it to use the project's"
-        )
-    return local(path)
+    return local(path) if is_open and os.path.lexists(path) else project(path)
 
 
 def documents():
     """The files of the documents: the project's and the user's, which win if names are equal."""
-    if os.path.lexists("data/claims.yaml"):
-        raise WorkflowError(
-            "data/claims.yaml is not read: write one file per document, data/claims/NAME.yaml"
-        )
     folders = [os.path.join(PROJECT, "data/claims"), "data/claims"]
-    names = {path.name for folder in folders for path in Path(folder).glob("*.y*ml")}
-    for name in names:
-        if name.endswith(".yml"):
-            raise WorkflowError(f"data/claims/{name}: rename it to {name[:-4]}.yaml")
+    names = {path.name for folder in folders for path in Path(folder).glob("*.yaml")}
     return [data(f"claims/{name}") for name in sorted(names)]
 
 
@@ -90,20 +63,9 @@ def prepend(variable, folder):
     return os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
 
-ENCODING = locale.getpreferredencoding(False)
-if ENCODING.upper() != "UTF-8":
-    raise WorkflowError(
-        f"this locale writes files in {ENCODING}, and normscope in UTF-8: set PYTHONUTF8=1"
-    )
-
 # Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
 # Their commands find the project through a variable, as a shell command does not know Python names.
 SRC = os.path.join(PROJECT, "src")
-for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
-    if unfit in SRC:
-        raise WorkflowError(
-            f"{SRC}: {reader} treats {unfit} specially; move the project"
-        )
 sys.path.insert(0, SRC)
 os.environ.update(
     NORMSCOPE=PROJECT,
@@ -126,12 +88,15 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.custom_arms import add_arms
+from normscope.io.corpus import Given, check_known_length, check_sources
+from normscope.io.corpus import directory_files
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
+from normscope.io.texts import DATASET, text_folder
 from normscope.io.yamlfile import read_config
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.verdicts import frozen
-from normscope.machine import has_gpu, torch_finds_gpu, usable_cores
+from normscope.machine import has_gpu, torch_finds_gpu
 from normscope.pages import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
@@ -196,10 +161,7 @@ def note(name, text):
     """A file in results/code with this text, rewritten only if the text changes."""
     path = Path("results/code", name)
     if not path.is_file() or path.read_text().rstrip("\n") != text:
-        try:
-            write_text(path, text)
-        except OSError:
-            pass  # check_start reports results that cannot be written
+        write_text(path, text)
     return local(str(path))
 
 
@@ -223,15 +185,6 @@ def code(script, study=None, stage=None):
     name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
     return note(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
-
-
-def as_input(path):
-    """A path given by the user, as an input."""
-    if "{" in path:
-        raise WorkflowError(
-            f"{path}: Snakemake would read {{...}} as a wildcard; rename it"
-        )
-    return local(path)
 
 
 DRAWN = (".pdf", ".svg", ".txt")  # of a figure; .txt is its caption
@@ -338,7 +291,7 @@ def model_files(wildcards):
     model = CONFIG.pretrained.by_name().get(wildcards.name)
     folder = model and getattr(model.source, "path", None)
     paths = sorted(Path(folder).glob("*.*")) if folder else []
-    return [as_input(str(path)) for path in paths if path.is_file()]
+    return [local(str(path)) for path in paths if path.is_file()]
 
 
 def cards(wildcards=None):
@@ -350,3 +303,109 @@ def cards(wildcards=None):
         )
     norms, ends = CONFIG.card.norm, ("html", "json")
     return [f"results/card/{norm}/card.{end}" for norm in norms for end in ends]
+
+
+TOKENS = ("train.bin", "val.bin", "meta.pkl")  # nanoGPT's format
+TEXT_FILES = (*TOKENS, "meta.json")
+
+
+def corpus(text):
+    """The folder of a text's tokens."""
+    return str(text_folder("results/dataset", text))
+
+
+def nanogpt_files(text):
+    """The input files of a text that is a nanoGPT-format directory."""
+    directory = CONFIG.every_text[text].directory
+    if directory is None:
+        return []
+    # if results exist, Snakemake would ignore that inputs are missing
+    return [*map(local, checked(directory_files, directory, Path(corpus(text))))]
+
+
+def sources_file(text, source):
+    """The file with the sources of a text, whose length is checked if it is known."""
+    context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
+    checked(check_known_length, source.decides, made, context)
+    is_default = text == DATASET
+    name = "corpus.json" if is_default else f"corpus_{text}.json"
+    key = DATASET if is_default else f"texts.{text}"
+    content = Given(key=key, sources=source.sources, context=context)
+    if source.directory is None and text in CONFIG.texts_read and not IS_STORED:
+        checked(check_sources, content, source.sha256, made)
+    return note(name, content.model_dump_json())
+
+
+def token_files(folder):
+    """The files of a text that a job reads."""
+    return [f"{folder}/{name}" for name in TOKENS]
+
+
+def corpus_of(study, form):
+    """For the jobs of a study, a form of the folder of the text that each reads, if they read one."""
+    texts = JOBS[study].job_texts()
+    if not JOBS[study].STAGES.reads_corpus:
+        return ""
+    return lambda wildcards: form(corpus(texts.get(wildcards.name, DATASET)))
+
+
+def corpora(study):
+    """The tokens of all texts that the tables of a study are made from, and what is known of them."""
+    part = JOBS[study]
+    texts = [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
+    return [f"{corpus(t)}/{name}" for t in dict.fromkeys(texts) for name in TEXT_FILES]
+
+
+@functools.cache
+def sizes():
+    """The sizes of all training jobs, by rule and name."""
+    return {f"{name}_train": part.training_sizes() for name, part in JOBS.items()}
+
+
+def flops(rule):
+    """The floating-point operations of a training job."""
+    of_rule = sizes()[rule]
+    return lambda wildcards: getattr(of_rule.get(wildcards.name), "flops", 0)
+
+
+# The dataset, for which most jobs wait, and probes, whose results are awaited, start before trainings, whose priority
+# is their floating-point operations.
+FIRST = 1e20
+
+
+def per_attempt(amount):
+    """A request that grows with each attempt; the amount may depend on the wildcards."""
+
+    def request(wildcards, attempt):
+        return attempt * (amount(wildcards) if callable(amount) else amount)
+
+    return request
+
+
+SLOWEST = 1e10  # floating-point operations of a training per second, on a slow core
+
+
+def minutes(rule):
+    """The requested time of a training job. It grows with each attempt."""
+    of_job = flops(rule)
+    return per_attempt(
+        lambda wildcards: 10 + math.ceil(of_job(wildcards) / SLOWEST / 60)
+    )
+
+
+def train_mb(part):
+    """Memory of a training job of a study."""
+    stacks = part.trainings()
+    return per_attempt(lambda wildcards: part.train_mb(stacks[wildcards.name], DEVICE))
+
+
+def timeout_s(wildcards):
+    """Time limit for downloading a pretrained model, in seconds; 0 means no limit."""
+    source = CONFIG.pretrained.by_name()[wildcards.name].source
+    timeout = getattr(source, "timeout_s", None)
+    return 0 if timeout is None else max(1, round(timeout))
+
+
+def measure_mb(wildcards):
+    """Memory of a measurement: the budget for weights, plus 2 GB for torch, activations and logits."""
+    return round(CONFIG.pretrained.memory_gb * 1000) + 2000

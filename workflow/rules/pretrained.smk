@@ -18,7 +18,7 @@ rule pretrained_probe:
     # no benchmark: Snakemake refuses it for cached rules, so the script writes one
     conda:
         "../envs/normscope.yaml"
-    threads: CONFIG.pretrained.threads * threads_of_training()
+    threads: CONFIG.pretrained.threads
     resources:
         mem_mb=per_attempt(measure_mb),
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),

@@ -12,19 +12,18 @@ for study, part in JOBS.items():
                 f"{study}_train"
             input:
                 code("train", study),
-                corpus_files(study),
+                corpus_of(study, token_files) or [],
             output:
                 multiext(f"results/{study}/models/{{name}}/", *part.STAGES.trained),
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
-            priority: longest_first(study)
+            priority: flops(f"{study}_train")
             group:
                 "train"
             # no benchmark: Snakemake refuses it for cached rules, so the script writes one
             conda:
                 "../envs/normscope.yaml"
-            threads: threads_of_training()
             resources:
                 mem_mb=train_mb(part),
                 runtime=minutes(f"{study}_train"),
@@ -32,7 +31,7 @@ for study, part in JOBS.items():
             params:
                 recipe=recipe(part.trainings()),
                 study=study,
-                data=corpus_flag(study),
+                data=corpus_of(study, "--data {}".format),
             shell:
                 'python "$NORMSCOPE/scripts/train.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data}"
@@ -48,7 +47,7 @@ for study, part in JOBS.items():
                 f"{study}_probe"
             input:
                 code("probe", study),
-                corpus_files(study),
+                corpus_of(study, token_files) or [],
                 probe_files(study),
             output:
                 multiext(
@@ -64,7 +63,6 @@ for study, part in JOBS.items():
                 "probe"
             conda:
                 "../envs/normscope.yaml"
-            threads: threads_of_training()
             resources:
                 mem_mb=per_attempt(2000),
                 runtime=per_attempt(30),
@@ -72,7 +70,7 @@ for study, part in JOBS.items():
             params:
                 recipe=recipe(part.probes()),
                 study=study,
-                data=corpus_flag(study),
+                data=corpus_of(study, "--data {}".format),
             shell:
                 'python "$NORMSCOPE/scripts/probe.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data} --name {wildcards.name}"

@@ -1,55 +1,90 @@
-# Checks and repairs at the start and end of a run: damaged files, leftovers of killed runs,
-# modification times in the future, recorded failures. This file defines functions only; the
+# The start and the end of a run: where results are kept, what must be right before the first job, damaged files,
+# leftovers of killed runs, recorded failures, and what the terminal shows. This file defines functions only; the
 # Snakefile calls them.
+import json
+import logging
+import shlex
 import shutil
 import time
 
-from normscope.io import experiments
+
 from normscope.io.files import altered
 from normscope.io.pins import not_as_pinned
-from normscope.io.store import KEY, find_damaged, keys, link_into
-from normscope.io.store import relink, reset_modes
+from normscope.io.store import KEY, default_store, keys, link_into, relink, reset_modes
+from normscope.io.store import find_damaged as damaged_entries
+from normscope.progress import LOGGER, Countdown
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes
+# a folder that all jobs can access, for files other than their outputs
+SHARED = os.environ.get("NORMSCOPE_SHARED")
 
 
-def make_store(store):
-    """Create the store before anything is trained."""
-    if is_uri(store):
-        return
+def is_uri(store):
+    """Whether the store is in the storage, such as s3://bucket/store."""
+    return "://" in store
+
+
+def link_folder(path, target):
+    """Create a folder, and a symbolic link to it."""
+    target = os.path.abspath(target)
+    os.makedirs(target, exist_ok=True)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     try:
-        os.makedirs(store, exist_ok=True)
-    except OSError as e:
-        raise WorkflowError(
-            f"the store cannot be made: {e}; set SNAKEMAKE_OUTPUT_CACHE=FOLDER to put it elsewhere,"
-            " or use snakemake --directory FOLDER to put all results elsewhere"
-        ) from None
-
-
-def check_folders(*names):
-    """Report a file in the place of a folder of results before Snakemake does with a traceback."""
-    for path in ("results", *(f"results/{name}" for name in names)):
-        if os.path.lexists(path) and not os.path.isdir(path):
+        os.symlink(target, path)
+    except FileExistsError:
+        if os.path.realpath(path) != os.path.realpath(target):
             raise WorkflowError(
-                f"{path} is a file or a dangling link, and a folder is needed: move it away"
-            )
+                f"{path} belongs to a run without a storage, or with another one;"
+                " use another folder: snakemake --directory FOLDER"
+            ) from None
+
+
+def lay_out(store, studies):
+    """Create the store; with a storage, link results/ to its local copies, and shared folders to NORMSCOPE_SHARED."""
+    if not is_uri(store):
+        os.makedirs(store, exist_ok=True)
+    if not IS_STORED:
+        return
+    provider = workflow.storage_registry.default_storage_provider
+    prefix = workflow.storage_settings.default_storage_prefix.rstrip("/")
+    link_folder("results", provider.object(f"{prefix}/results").local_path())
+    if SHARED:
+        trained = [f"{study}/checkpoints" for study in studies]
+        for folder in ["weights", *trained]:
+            link_folder(f"results/{folder}", f"{SHARED}/{folder}")
+    if is_uri(store):
+        kept = os.path.abspath(f"{SHARED}/store" if SHARED else "store")
+        os.makedirs(kept, exist_ok=True)
+        shell.prefix(f"{SINGLE}export SNAKEMAKE_OUTPUT_CACHE={shlex.quote(kept)}; ")
 
 
 def repair(store):
-    """Remove damaged results, so that their jobs run again. A dry run only reports them."""
+    """Remove damaged results, so that their jobs run again. A dry run only reports them, so its plan lacks the jobs."""
     if not workflow.is_main_process:
         return  # a job
-    if not IS_DRY_RUN:
+    is_run = not workflow.output_settings.dryrun
+    if is_run:
         synchronize_stores(store)
-    check_store(store, not IS_DRY_RUN)
-    is_locked = any(
-        Path(".snakemake").glob("locks/*")
-    )  # by another run in this directory
-    if os.access("results", os.W_OK) and not is_locked:
-        warn_of_lost_records("results")
-        check_results("results", not IS_DRY_RUN)
-        if not IS_DRY_RUN:
-            clamp_times("results", "store")
+        adopt(store)
+    for path, parts in find_damaged(store):
+        when = "it is made again" if is_run else "the next run makes it again"
+        print(f"{path} is damaged: {when}", file=sys.stderr)
+        for part in parts if is_run else ():
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
+
+
+def find_damaged(store):
+    """Damaged results, and the files or folders to remove for each."""
+    if not is_uri(store):
+        seen = Path(".snakemake/normscope/store.json")
+        for key, name in damaged_entries(Path(store), seen).items():
+            yield Path(store, key + name), [*Path(store).glob(f"{key}*")]
+    if any(Path(".snakemake").glob("locks/*")):
+        return  # another run in this directory may be writing
+    warn_of_lost_records("results")
+    for path in altered(Path("results")):
+        if not path.is_symlink():  # into the store, which has its checksums
+            yield path, [path]
 
 
 def synchronize_stores(store):
@@ -70,26 +105,15 @@ def synchronize_stores(store):
 
 
 def check_start():
-    """Check for what would fail after hours, or mislabel results."""
-    check_writable("results")
-    check_pins()
-    check_device()
-
-
-def check_pins():
-    """Check the installed packages: results are named by the pins, and others mislabel them."""
-    if workflow.deployment_settings.deployment_method:
-        return  # jobs have separate environments
+    """Check for what would fail after hours, or mislabel results: results are named by the pinned packages."""
+    has_environments = workflow.deployment_settings.deployment_method  # of jobs
     wanted = " ".join(PINS.values()).split()
-    if wrong := not_as_pinned(wanted):
+    if not has_environments and (wrong := not_as_pinned(wanted)):
         raise WorkflowError(
             f"installed are {', '.join(wrong)}: run `make tools`, or change the pins in"
             " constraints.txt to what is installed (results that depend on them are made again)"
         )
-
-
-def check_device():
-    """Check that torch finds the GPU that the configuration asks for; clusters have other machines."""
+    # jobs on a cluster run on other machines
     if CONFIG.device == "cuda" and not IS_CLUSTER and not torch_finds_gpu():
         raise WorkflowError(
             "device: cuda, but torch finds no GPU: nothing has run; set device: auto or cpu, or"
@@ -97,43 +121,12 @@ def check_device():
         )
 
 
-def check_writable(folder):
-    """Report an unwritable folder before Snakemake does with a traceback."""
-    if os.path.exists(folder) and not os.access(folder, os.W_OK):
-        raise WorkflowError(
-            f"{folder} cannot be written (a read-only disk, or its permissions):"
-            " nothing has run; fix this and start again"
-        )
-
-
-def check_store(store, is_run):
-    """Report damaged entries of the store; a run removes them."""
-    if is_uri(store):
-        return
-    try:
-        if is_run:
-            adopt(store)
-        damaged = find_damaged(Path(store), Path(".snakemake/normscope/store.json"))
-        for key, name in damaged.items():
-            report_damage(Path(store, key + name), is_run)
-            for path in Path(store).glob(f"{key}*") if is_run else ():
-                path.unlink()
-    except OSError as e:
-        raise WorkflowError(f"the store cannot be checked: {e}") from None
-
-
-def report_damage(path, is_run):
-    """Print that a file is damaged and made again; a dry run removes nothing, so its plan lacks the job."""
-    when = "it is made again" if is_run else "the next run makes it again"
-    print(f"{path} is damaged: {when}", file=sys.stderr)
-
-
 def adopt(store):
     """Undo what Snakemake's cache does to results: absolute links, and files that everyone may write.
 
     With relative links, a project may be moved or copied.
     """
-    if not is_uri(store) and not STORED:
+    if not is_uri(store) and not IS_STORED:
         relink(Path("results").glob(f"{KEPT_IN}*"), Path(store))
         reset_modes(Path(store))
 
@@ -148,33 +141,10 @@ def warn_of_lost_records(folder):
         )
 
 
-def check_results(folder, is_run):
-    """Report results that differ from what their scripts wrote; a run removes them."""
-    for path in altered(Path(folder)):
-        if path.is_symlink():
-            continue  # into the store, which has its checksums
-        report_damage(path, is_run)
-        if is_run:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def clamp_times(*folders):
-    """Clamp modification times that lie in the future, after the clock was set back.
-
-    Snakemake rejects everything made from such files. Reruns depend on contents, not times.
-    """
-    now = time.time()
-    for path in (path for folder in folders for path in Path(folder).rglob("*")):
-        if path.lstat().st_mtime > now:
-            os.utime(path, (now, now), follow_symlinks=False)
-
-
 def drop_leftovers():
-    """Remove leftovers of killed jobs from the store, and checkpoints of finished trainings."""
-    if (
-        IS_OWN_STORE and not experiments.are_at_work()
-    ):  # in a shared store, other runs may be active
-        for path in Path(STORE).glob("tmp*/"):
+    """Remove what killed jobs left in the store a day ago, and checkpoints of finished trainings."""
+    for path in Path(STORE).glob("tmp*/"):
+        if path.stat().st_mtime < time.time() - 86_400:  # other runs may be active
             shutil.rmtree(path)
     for folder in Path("results").glob("*/checkpoints/*"):
         outputs = list(folder.parents[1].joinpath("models", folder.name).glob("[!.]*"))
@@ -192,3 +162,34 @@ def forget_failures():
             for link in path.parent.iterdir():
                 link.resolve().unlink()
                 link.unlink(missing_ok=True)
+
+
+def show_from(level):
+    """Let the terminal show messages from a level on; the log file of the run has all of them."""
+    for handler in LOGGER.handlers:
+        is_file = isinstance(handler, logging.FileHandler)
+        if isinstance(handler, logging.StreamHandler) and not is_file:
+            handler.setLevel(level)
+
+
+def say_start():
+    """From here on, show the remaining time, warnings and errors in place of every job."""
+    if IS_CLUSTER:
+        return
+    show_from(logging.WARNING)
+    COUNTDOWN.prints = True
+    print("Ctrl-C stops; the same command goes on from there", file=sys.stderr)
+    if CONFIG.card is not None:
+        print(CONFIG.card.promise(), file=sys.stderr)
+
+
+def say_results():
+    """Print where the pages are."""
+    show_from(logging.INFO)
+    for norm in CONFIG.card.norm if CONFIG.card is not None else []:
+        card = Path(f"results/card/{norm}/card.html").absolute()
+        if card.is_file():
+            LOGGER.info(f"Card: {card}; its tables: results/card/tables")
+    page = Path("results/paper/summary.html").absolute()
+    if page.is_file():
+        LOGGER.info(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")

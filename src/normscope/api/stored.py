@@ -18,7 +18,7 @@ from normscope.io.files import SUMS, is_altered
 from normscope.io.store import read_sums
 from normscope.io.stored import damaged, metrics, read
 from normscope.nn.arms import ARMS
-from normscope.nn.custom import given
+from normscope.nn.custom import use_class
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.recipe import RecallStack
 from normscope.train import weights
@@ -128,7 +128,7 @@ def load(
             f"{name}: its norm has code of its own, {custom['name']} ({custom['code']}), which is "
             f"not run unasked: import the class and give norm={custom['name'].rpartition(':')[2]}"
         )
-    with _float32(), given(norm) if custom and norm else nullcontext():
+    with _float32(), use_class(norm) if custom and norm else nullcontext():
         if not name.startswith("recall."):
             return transformers(folder)[1][seed]
         stack = RecallStack(**read(folder / CONFIG, *RecallStack.model_fields))

@@ -17,6 +17,14 @@ from pathlib import Path
 from normscope.io.files import SUMS, write_text
 
 KEY = 64  # hex digits of an entry's key
+EXPERIMENTS = Path(".dvc/tmp/exps")  # DVC runs experiments in copies of the repository below it
+
+
+def default_store() -> str:
+    """The folder ``store`` of this repository; in a copy for an experiment, of the original."""
+    here = Path.cwd()
+    originals = [p.parents[2] for p in here.parents if p.parts[-3:] == EXPERIMENTS.parts]
+    return str(Path(*originals[:1] or [here], "store"))
 
 
 def read_sums(path: Path) -> dict[str, str]:

@@ -103,7 +103,7 @@ def _unit(*, gain: bool = False, **factors) -> Factors:
     return _token(radius="1", eps=1e-9, gain=gain, log_rate=rate) | factors
 
 
-def _learned(**factors) -> Factors:
+def _learned_radius(**factors) -> Factors:
     """A projection onto a sphere of learned radius."""
     return _token(radius="learned") | factors
 
@@ -155,7 +155,9 @@ def registry(*rows: Row, place: str = "BUILT_IN of src/normscope/nn/arms.py") ->
     return arms
 
 
-def _crossed(name: str, label: str, source: str, factors: Callable[..., Factors]) -> list[Row]:
+def _affine_variants(
+    name: str, label: str, source: str, factors: Callable[..., Factors]
+) -> list[Row]:
     """Four rows: without an affine part, with a gain, with a bias, and with both."""
     ends = [
         ("", "", {}),
@@ -166,7 +168,7 @@ def _crossed(name: str, label: str, source: str, factors: Callable[..., Factors]
     return [Row(name + end, label + words, source, factors(**part)) for end, words, part in ends]
 
 
-def _scaled(alpha: float, **factors) -> Factors:
+def _embedding_scale(alpha: float, **factors) -> Factors:
     """A learned factor of the embedding, as DyT and Derf have in language models."""
     return {"alpha": alpha, "embedding_scale": True, **factors}
 
@@ -180,42 +182,62 @@ BUILT_IN = (
     Row("rmsnorm_affine", "RMSNorm, affine", ZS19, _token(gain=True, bias=True)),
     Row("rmsnorm_bias", "RMSNorm, bias only", ZS19, _token(bias=True)),
     Row("rmsnorm_plain", "RMSNorm, no gain", ZS19, _token()),
-    *_crossed("manual_l2", "Unit L2", UNIT, _unit),
+    *_affine_variants("manual_l2", "Unit L2", UNIT, _unit),
     Row(
-        "manual_l2_scaled", "Unit L2, learned scale", SCALED, _learned(eps=1e-9, log_rate=LOG_RATE)
+        "manual_l2_scaled",
+        "Unit L2, learned scale",
+        SCALED,
+        _learned_radius(eps=1e-9, log_rate=LOG_RATE),
     ),
     Row("manual_l2_logits", "Unit L2, scaled logits", NF17, _unit(logit_scale=True)),
-    *_crossed("centered_l2", "Centered L2", CENTERED, partial(_unit, center=True)),
-    *_crossed("scalenorm", "ScaleNorm", NS19, _learned),
-    *_crossed("centered_scalenorm", "Centered ScaleNorm", CROSSED, partial(_learned, center=True)),
+    *_affine_variants("centered_l2", "Centered L2", CENTERED, partial(_unit, center=True)),
+    *_affine_variants("scalenorm", "ScaleNorm", NS19, _learned_radius),
+    *_affine_variants(
+        "centered_scalenorm", "Centered ScaleNorm", CROSSED, partial(_learned_radius, center=True)
+    ),
     Row("batchnorm", "BatchNorm", IS15, _batch(gain=True, bias=True)),
     Row("batchnorm_plain", "BatchNorm, no affine", IS15, _batch()),
     Row("dyt", "DyT", ZH25, _pointwise("tanh")),
-    Row("dyt_scaled", "DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **_scaled(1.0))),
+    Row(
+        "dyt_scaled", "DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **_embedding_scale(1.0))
+    ),
     Row("derf", "Derf", CH25, _pointwise("erf")),
-    Row("derf_scaled", "Derf, scaled embedding", CH25_LLM, _pointwise("erf", **_scaled(1.0))),
+    Row(
+        "derf_scaled",
+        "Derf, scaled embedding",
+        CH25_LLM,
+        _pointwise("erf", **_embedding_scale(1.0)),
+    ),
     Row(
         "dyt_half",
         "DyT, scaled embedding, alpha 0.5",
         ZH25_ALPHA,
-        _pointwise("tanh", **_scaled(0.5)),
+        _pointwise("tanh", **_embedding_scale(0.5)),
     ),
     Row(
-        "dyt_two", "DyT, scaled embedding, alpha 2", ZH25_ALPHA, _pointwise("tanh", **_scaled(2.0))
+        "dyt_two",
+        "DyT, scaled embedding, alpha 2",
+        ZH25_ALPHA,
+        _pointwise("tanh", **_embedding_scale(2.0)),
     ),
     Row(
         "dyt_attention",
         "DyT, scaled embedding, alpha 4 in attention",
         ZH25_ATTENTION,
-        _pointwise("tanh", **_scaled(1.0, alpha_at={"before_attention": 4.0})),
+        _pointwise("tanh", **_embedding_scale(1.0, alpha_at={"before_attention": 4.0})),
     ),
     Row(
         "derf_half",
         "Derf, scaled embedding, alpha 0.5",
         CH25_HALF,
-        _pointwise("erf", **_scaled(0.5)),
+        _pointwise("erf", **_embedding_scale(0.5)),
     ),
-    Row("derf_third", "Derf, scaled embedding, alpha 0.3", AB26, _pointwise("erf", **_scaled(0.3))),
+    Row(
+        "derf_third",
+        "Derf, scaled embedding, alpha 0.3",
+        AB26,
+        _pointwise("erf", **_embedding_scale(0.3)),
+    ),
     Row("none", "No norm", "identity", {"statistic": "none"}),
 )
 ARMS = registry(*BUILT_IN)
@@ -235,14 +257,14 @@ def add(*rows: Row) -> None:
     LABELS.update({name: arm.label for name, arm in arms.items()})
 
 
-def _known(name: str) -> str:
+def _check_name(name: str) -> str:
     if name not in ARMS:
         raise ValueError(f"unknown arm {name!r}; {suggest(name, ARMS)}")
     return name
 
 
 ArmName = Annotated[
-    str, AfterValidator(_known), Field(description="a row of src/normscope/nn/arms.py")
+    str, AfterValidator(_check_name), Field(description="a row of src/normscope/nn/arms.py")
 ]
 
 

@@ -80,10 +80,10 @@ class Attention(nn.Module):
         H = self.n_head
         qkv = self.qkv(x)
         if self.normalizes:
-            qkv = self._normalized(qkv.to(x.dtype))  # norms are fp32 under autocast too
+            qkv = self._normalize(qkv.to(x.dtype))  # norms are fp32 under autocast too
         return qkv.view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4).reshape(3, B * H, T, C // H)
 
-    def _normalized(self, qkv: Tensor) -> Tensor:
+    def _normalize(self, qkv: Tensor) -> Tensor:
         """Queries, keys and values ``(B, T, 3C)``, each after its norm."""
         parts = qkv.chunk(3, dim=-1)
         norms = self.q_norm, self.k_norm, self.v_norm

@@ -1,7 +1,7 @@
 """Norms with code of their own, from a user's file or an installed package.
 
 The code runs with the rights of the process. Jobs run it from the copy that the workflow made;
-whoever loads a model elsewhere gives the class (``given``).
+whoever loads a model elsewhere gives the class (``use_class``).
 """
 
 import importlib
@@ -20,24 +20,24 @@ import torch
 from torch import Tensor, nn
 
 from normscope.errors import Explained, suggest
-from normscope.nn.dropout import drawn_seed
+from normscope.nn.dropout import draw_seed
 from normscope.nn.recipe import Custom
 
 # names of arguments with a default that are the width of tokens all the same
 WIDTHS = frozenset(
     "d d_model features hidden_size n_embd normalized_shape num_channels num_features width".split()
 )
-_GIVEN: ContextVar[type[nn.Module] | None] = ContextVar("class of custom norms", default=None)
+_CLASS: ContextVar[type[nn.Module] | None] = ContextVar("class of custom norms", default=None)
 
 
 @contextmanager
-def given(kind: type[nn.Module]) -> Iterator[None]:
+def use_class(kind: type[nn.Module]) -> Iterator[None]:
     """Build custom norms in the body from this class."""
-    token = _GIVEN.set(kind)
+    token = _CLASS.set(kind)
     try:
         yield
     finally:
-        _GIVEN.reset(token)
+        _CLASS.reset(token)
 
 
 def load(custom: Custom) -> Callable[..., Any]:
@@ -46,12 +46,12 @@ def load(custom: Custom) -> Callable[..., Any]:
     Raises:
         Explained: Its code cannot be imported, or has no such class.
     """
-    if kind := _GIVEN.get():
+    if kind := _CLASS.get():
         return kind
     place, _, name = custom.name.rpartition(":")
     try:
         path = Path(custom.folder, place)
-        module = _imported(path) if custom.folder else importlib.import_module(place)
+        module = _module(path) if custom.folder else importlib.import_module(place)
     except (Exception, SystemExit) as e:  # of any kind, as the code is a user's
         raise Explained(f"{place} cannot be imported: {type(e).__name__}: {e}") from e
     kind = getattr(module, name, None)
@@ -65,7 +65,7 @@ def load(custom: Custom) -> Callable[..., Any]:
 
 
 @cache
-def _imported(path: Path) -> ModuleType:
+def _module(path: Path) -> ModuleType:
     """The module of a file, which may import others from its folder."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -164,5 +164,5 @@ class CustomNorm(nn.Module):
             if not (self.is_random and self.training):
                 return self.inner(tokens).view(x.shape)
             with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
-                torch.manual_seed(drawn_seed())
+                torch.manual_seed(draw_seed())
                 return self.inner(tokens).view(x.shape)

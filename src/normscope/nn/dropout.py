@@ -21,7 +21,7 @@ def drawing(generators: Sequence[Generator]) -> Iterator[None]:
         _GENERATORS.reset(token)
 
 
-def drawn_seed() -> int:
+def draw_seed() -> int:
     """A seed from the generator of the only model that is in training; 0 outside of trainings."""
     if (generators := _GENERATORS.get(None)) is None:
         return 0

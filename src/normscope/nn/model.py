@@ -19,7 +19,7 @@ from normscope.nn.dropout import Dropout
 from normscope.nn.feedback import Errors, catch, deliver, linear
 from normscope.nn.initialization import STD, initialize
 from normscope.nn.norms import Scale, build_at
-from normscope.nn.penalty import penalized
+from normscope.nn.penalty import add_penalty
 from normscope.nn.recipe import (
     BRANCH_NORMS,
     WITH_FINAL_NORM,
@@ -175,7 +175,7 @@ class Transformer(nn.Module):
             if self.is_direct:
                 x = deliver(x, self.direct_feedback[i], errors)
         if self.sigma_penalty and self.training:
-            x = penalized(x, self.sigma_penalty)
+            x = add_penalty(x, self.sigma_penalty)
         x = self.final_norm(x)
         logits = F.linear(x, self.token_embedding.weight) if self.head is None else self.head(x)
         logits = self.logit_scale(logits)

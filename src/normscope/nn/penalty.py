@@ -36,6 +36,6 @@ class _Penalized(torch.autograd.Function):
         return grads[0] + 2 * ctx.weight / x.numel() * (x - x.mean(-1, keepdim=True)), None
 
 
-def penalized(x: Tensor, weight: float) -> Tensor:
+def add_penalty(x: Tensor, weight: float) -> Tensor:
     """x ``(..., d)``; the backward pass adds ``weight`` times the penalty's gradient."""
     return _Penalized.apply(x, weight)

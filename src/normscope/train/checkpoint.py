@@ -102,7 +102,7 @@ class Checkpoints:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def reserve(directory: Path) -> Iterator[None]:
     """Reserve the checkpoints of a job for this process.
 
     Raises:

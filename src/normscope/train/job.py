@@ -53,7 +53,7 @@ class Job(NamedTuple):
             recipe = recipe.at(best, recipe.seeds)
 
         def write(plan: Plan, learners: list[Learner]) -> None:
-            config = {**plan.config, **self.runtime.recorded}
+            config = {**plan.config, **self.runtime.record}
             moments = plan.keeps_moments
             write_models(self.flags.out, learners, config, moments=moments, others=others)
 

@@ -142,7 +142,7 @@ class SGD(Optimizer):
         return {"sums": self.sums}
 
 
-def orthogonalized(x: Tensor) -> Tensor:
+def orthogonalize(x: Tensor) -> Tensor:
     """Matrices ``(..., rows, columns)`` with singular values near 1 and their singular vectors.
 
     Five steps of ``X <- a X + b (X X^T) X + c (X X^T)^2 X`` from X divided by its Frobenius norm
@@ -165,7 +165,7 @@ class Muon(Optimizer):
 
     Momentum, orthogonalized (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/), with
     Nesterov's step: ``m = momentum m + (1 - momentum) g`` and ``u = momentum m + (1 - momentum) g``
-    of each matrix. Its update is ``sqrt(max(1, rows / columns))`` times ``orthogonalized(u)``, as
+    of each matrix. Its update is ``sqrt(max(1, rows / columns))`` times ``orthogonalize(u)``, as
     is torch's default, after decoupled weight decay. Queries, keys and values are a matrix each.
 
     Embeddings, head, gains and biases are for AdamW, as the authors advise, with a learning rate
@@ -209,7 +209,7 @@ class Muon(Optimizer):
             update = update.unflatten(-2, (parts, -1))  # (E, parts, rows, columns)
             scale = max(1, update.shape[-2] / update.shape[-1]) ** 0.5
             p.mul_(1 - learning_rate * decay)
-            p.add_(orthogonalized(update).flatten(-3, -2), alpha=-learning_rate * scale)
+            p.add_(orthogonalize(update).flatten(-3, -2), alpha=-learning_rate * scale)
         self.adamw.step([gradients[i] for i in self.others], ADAMW_SHARE * learning_rate)
 
     def second_moments(self) -> list[Tensor | None]:

@@ -44,7 +44,7 @@ class Runtime:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """A line for a log."""
         return (
             f"{self.precision} products (float32 setting {self.matmul}) are off by "
@@ -52,7 +52,7 @@ class Runtime:
         )
 
     @property
-    def recorded(self) -> dict[str, str | int | float]:
+    def record(self) -> dict[str, str | int | float]:
         """What config.json records of the arithmetic."""
         return {
             "device": self.device.type,

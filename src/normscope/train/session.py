@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from normscope.io import provenance
-from normscope.train.checkpoint import Checkpoints, locked
+from normscope.train.checkpoint import Checkpoints, reserve
 from normscope.train.outputs import Progress, TrainingFlags, check_store, log, write_timing
 from normscope.train.problem import Problem
 from normscope.train.recipe import Seeds
@@ -44,50 +44,47 @@ def train(
     """
     began = time.monotonic()
     check_store(flags.store)
-    log(runtime.described)
-    statements = provenance.code_digest(provenance.closure(*code))
-    tokens = provenance.digest(data)
+    log(runtime.description)
+    digests = provenance.code_digest(provenance.closure(*code)), provenance.digest(data)
     shared = recipe.model_dump_json(exclude={"seeds"})
-    conditions = f"{shared} {runtime} {torch.__version__} {statements} {tokens}"
+    conditions = " ".join([shared, str(runtime), torch.__version__, *digests])
     progress = Progress(problem.training.steps * len(recipe.seeds))
     learners: dict[int, Learner] = {}
-    waiting = [
+    stacks = [
         recipe.seeds[i : i + models_per_stack]
         for i in range(0, len(recipe.seeds), models_per_stack)
     ]
-    with locked(flags.checkpoints):
-        while waiting:
-            seeds = waiting.pop(0)
+    with reserve(flags.checkpoints):
+        while stacks:
+            seeds = stacks.pop(0)
             folder = flags.checkpoints / f"{seeds[0]}x{len(seeds)}"
             checkpoints = Checkpoints(folder, f"{seeds} {conditions}", flags.checkpoint_every)
             try:
-                trained = _trained(problem, seeds, runtime, checkpoints, progress)
+                learners |= _train_stack(problem, seeds, runtime, checkpoints, progress)
             except torch.OutOfMemoryError:
-                n, half = len(seeds), len(seeds) // 2
-                if not half:
+                if len(seeds) == 1:
                     raise
-                parts = f"{half}, then {n - half}"
-                log(f"{n} models together exceed the memory of {runtime.device}: {parts}")
-                waiting[:0] = [seeds[:half], seeds[half:]]
-                continue
-            for learner in trained:
-                log(_outcome(learner))
-                learners[learner.seed] = learner
-            progress.finished += len(seeds) * problem.training.steps
-            checkpoints.keep(1)
+                stacks[:0] = _halves(seeds, runtime)
         write([learners[seed] for seed in recipe.seeds])
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began, progress.seconds)
 
 
-def _trained(
+def _halves(seeds: Sequence[int], runtime: Runtime) -> list[Sequence[int]]:
+    """The halves of a stack that exceeds the device's memory."""
+    n, half = len(seeds), len(seeds) // 2
+    log(f"{n} models together exceed the memory of {runtime.device}: {half}, then {n - half}")
+    return [seeds[:half], seeds[half:]]
+
+
+def _train_stack(
     problem: Problem,
     seeds: Sequence[int],
     runtime: Runtime,
     checkpoints: Checkpoints,
     progress: Progress,
-) -> list[Learner]:
-    """Train models together.
+) -> dict[int, Learner]:
+    """Train models together, and return them by seed.
 
     A resumed run ends with the same bytes as an uninterrupted one. The last step is checkpointed
     too, so that a failure to write the outputs costs nothing. The optimizer and the stacked
@@ -106,7 +103,11 @@ def _trained(
         if trainer.done or trainer.step % checkpoints.every == 0:
             checkpoints.save(trainer.step, trainer.state())
     trainer.write_back()
-    return trainer.learners
+    for learner in trainer.learners:
+        log(_outcome(learner))
+    progress.finished += len(seeds) * problem.training.steps
+    checkpoints.keep(1)
+    return {learner.seed: learner for learner in trainer.learners}
 
 
 def _outcome(learner: Learner) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 from trainings import problem_of, trained
 
 from normscope.nn.model import Transformer, cross_entropy
-from normscope.nn.penalty import penalized
+from normscope.nn.penalty import add_penalty
 
 WEIGHT = 0.3
 
@@ -25,7 +25,7 @@ def penalty(x: Tensor) -> Tensor:
 
 def test_the_penalty_adds_its_gradient_and_returns_its_input():
     x, dy = drawn(2, 3, 5).requires_grad_(), drawn(2, 3, 5)
-    y = penalized(x, WEIGHT)
+    y = add_penalty(x, WEIGHT)
     assert torch.equal(y, x)
     (ours,) = torch.autograd.grad(y, x, dy)
     (added,) = torch.autograd.grad(penalty(x), x)

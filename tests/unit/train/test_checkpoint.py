@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse, locked
+from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse, reserve
 
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
-from normscope.train.checkpoint import locked
+from normscope.train.checkpoint import reserve
 
-with locked(Path(sys.argv[1])):
+with reserve(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -92,9 +92,9 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
         assert first.stdout.readline() == "locked\n"
         for _ in range(2):
             message = f"process {first.pid} is training this run"
-            with pytest.raises(RunInUse, match=message), locked(tmp_path):
+            with pytest.raises(RunInUse, match=message), reserve(tmp_path):
                 pass
         first.send_signal(signal.SIGKILL)
         first.wait()
-        with locked(tmp_path):
+        with reserve(tmp_path):
             assert (tmp_path / "lock").read_text() == str(os.getpid())

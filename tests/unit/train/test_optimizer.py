@@ -7,7 +7,7 @@ import torch
 from recipes import recipe
 from torch import Tensor, nn
 
-from normscope.train.optimizer import SGD, AdamW, Muon, optimizer, orthogonalized
+from normscope.train.optimizer import SGD, AdamW, Muon, optimizer, orthogonalize
 
 SHAPES = [(5, 3), (7,), (), (64, 33)]
 RATES: dict[str, Callable[[int], float]] = {
@@ -87,8 +87,8 @@ def test_newton_schulz_keeps_singular_vectors_and_brings_singular_values_near_1(
     ends = quintic(s / s.norm(dim=-1, keepdim=True))
     assert ((ends > 0.6) & (ends < 1.25)).all()
     expected = u @ torch.diag_embed(ends) @ vh
-    torch.testing.assert_close(orthogonalized(x), expected, rtol=0, atol=1e-12)
-    assert torch.equal(orthogonalized(torch.zeros(shape)), torch.zeros(shape))
+    torch.testing.assert_close(orthogonalize(x), expected, rtol=0, atol=1e-12)
+    assert torch.equal(orthogonalize(torch.zeros(shape)), torch.zeros(shape))
 
 
 MATRICES = {

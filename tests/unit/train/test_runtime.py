@@ -46,8 +46,8 @@ def test_products_are_bf16_where_it_was_asked_for_and_is_not_slow(asked, ratio, 
     seconds = {torch.bfloat16: ratio, torch.float32: 1.0}
     monkeypatch.setattr(module, "product_seconds", lambda *types: [seconds[t] for t in types])
     runtime = start(asked, 1)
-    assert runtime.precision == runtime.recorded["precision"] == used
-    assert runtime.described.startswith(f"{used} products")
+    assert runtime.precision == runtime.record["precision"] == used
+    assert runtime.description.startswith(f"{used} products")
     assert runtime.error == product_error(TYPES[used])
     assert runtime.error < FP32_ERROR if used == "fp32" else 1e-4 < runtime.error < 1e-2
     x = torch.ones(2, 2)
@@ -78,8 +78,8 @@ def test_a_gpu_that_torch_cannot_use_is_an_error_that_says_what_to_set(
 def test_the_arithmetic_is_described_and_recorded():
     runtime = start("bf16", 1)
     assert runtime.device == CPU
-    assert runtime.described.endswith("; cpu, 1 thread(s)")
-    assert runtime.recorded == {
+    assert runtime.description.endswith("; cpu, 1 thread(s)")
+    assert runtime.record == {
         "device": "cpu",
         "threads": 1,
         "precision": runtime.precision,
@@ -88,5 +88,5 @@ def test_the_arithmetic_is_described_and_recorded():
         "torch": torch.__version__,
     }
     cuda = Runtime("bf16", 2, "highest", 0.5, torch.device("cuda", 1))
-    assert cuda.recorded["device"] == "cuda"  # without its number
-    assert cuda.described.endswith("; cuda:1, 2 thread(s)")
+    assert cuda.record["device"] == "cuda"  # without its number
+    assert cuda.description.endswith("; cuda:1, 2 thread(s)")

@@ -16,7 +16,7 @@ from recipes import recipe
 from trainings import alone, problem_of
 
 from normscope.train import session
-from normscope.train.checkpoint import Checkpoints, RunInUse, locked
+from normscope.train.checkpoint import Checkpoints, RunInUse, reserve
 from normscope.train.outputs import TrainingFlags
 from normscope.train.problem import Problem
 from normscope.train.runtime import Runtime
@@ -170,7 +170,7 @@ def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, monkey
 def test_a_job_in_use_is_refused_and_its_checkpoints_stay(tmp_path):
     job = Job(tmp_path, recipe(seeds=SEEDS))
     Checkpoints(job.checkpoints / "1x3", "other", 1).save(2, {"a": 1})
-    with locked(job.checkpoints), pytest.raises(RunInUse, match="is training this run"):
+    with reserve(job.checkpoints), pytest.raises(RunInUse, match="is training this run"):
         job.train()
     assert job.kept() == ["1x3/step-00000002.ckpt"]
     assert not job.timing.exists()
