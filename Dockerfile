@@ -1,5 +1,5 @@
 # The packages of constraints.txt, without the project, whose files Snakemake provides.
-# docs/howto/executors.md explains how to build and use this image.
+# docs/howto/slurm.md explains how to build and use this image.
 FROM docker.io/library/debian:bookworm-slim
 
 # Snakemake lists the project's files with git, and the storage plugin fs copies with rsync. Versions

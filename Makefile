@@ -74,8 +74,7 @@ lint: $(READY)-lint lint-github
 
 lint-github: $(READY)-lint # checks schemas, permissions and pinned actions in .github, and CITATION.cff
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
-	check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/*.yml
 	check-jsonschema --builtin-schema vendor.citation-file-format --default-filetype yaml CITATION.cff
 	zizmor --offline --quiet .github
 
@@ -91,7 +90,7 @@ schema: $(READY)
 readme: $(READY)
 	python docs/readme.py
 
-error-rates: $(READY) # simulates the error rates of the tests for docs/reference/error-rates.md (a minute)
+error-rates: $(READY) # simulates the error rates of the tests for docs/reference/claims.md (a minute)
 	python benchmarks/error_rates.py docs/error_rates.csv
 
 pilot: $(READY) # chooses learning rates on seeds that no test uses; writes data/pilot.csv
@@ -110,7 +109,7 @@ verify: $(READY) # retrains a random tenth of the small models in the evidence, 
 	python scripts/verify.py
 
 BUILD :=
-image: # a container image, for executors that need one: docs/howto/executors.md
+image: # a container image, for executors that need one: docs/howto/slurm.md
 	buildah build $$BUILD --tag normscope .
 
 clean:

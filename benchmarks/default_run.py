@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 from statistics import mean
 
-import nanogpt
-from machine import quiet, with_steal
+import reference
+from reference import quiet, with_steal
 
 from normscope.machine import chip
 
@@ -81,7 +81,7 @@ def training(checkout: Path) -> float:
 
 
 def _timed(checkout: Path, out: Path) -> float:
-    _, seconds, _ = with_steal(lambda: nanogpt.train(checkout, out, ITERS, *nanogpt.ON_CPU))
+    _, seconds, _ = with_steal(lambda: reference.train(checkout, out, ITERS, *reference.ON_CPU))
     return seconds
 
 
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--configfile")
     args = parser.parse_args()
-    checkout = nanogpt.check(args.nanogpt.resolve())
+    checkout = reference.check(args.nanogpt.resolve())
     print(chip())
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder, "normscope")

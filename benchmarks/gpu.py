@@ -23,10 +23,10 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-import nanogpt
 import pandas as pd
+import reference
 import torch
-from machine import quiet, with_steal
+from reference import quiet, with_steal
 
 from normscope.config import load
 from normscope.machine import chip
@@ -63,13 +63,13 @@ def ours(stack: Stack, data: Path, out: Path) -> list[float]:
 
 def train_nanogpt(checkout: Path, out: Path, iters: int, *flags: str) -> list[float]:
     """The best validation loss of one run."""
-    log = nanogpt.train(checkout, out, iters, *flags)
+    log = reference.train(checkout, out, iters, *flags)
     return [min(float(loss) for loss in re.findall(r"val loss ([\d.]+)", log))]
 
 
 def grid(checkout: Path, data: Path, out: Path, models: int) -> float:
     """Ratio of models per hour, one stack over successive nanoGPT runs."""
-    flags = [flag for flag in nanogpt.ON_CPU if "device" not in flag]
+    flags = [flag for flag in reference.ON_CPU if "device" not in flag]
     _, alone, _ = with_steal(
         lambda: train_nanogpt(checkout, out / "a", CPU_ITERS, "--device=cuda", *flags)
     )
@@ -101,7 +101,7 @@ def main() -> None:
     args = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("error: torch finds no GPU that it can use")
-    checkout = nanogpt.check(args.nanogpt.resolve())
+    checkout = reference.check(args.nanogpt.resolve())
     data = checkout / "data" / "shakespeare_char"
     print(f"{torch.cuda.get_device_name()}; {chip()}")
     for name, measure, count in (("grid", grid, args.models), ("gpu", large, args.seeds)):

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, Literal
 
-import nanogpt
+import reference
 import safetensors.torch
 import torch
 
@@ -56,7 +56,7 @@ def train_nanogpt(checkout: Path, out: Path, iters: int) -> Speed:
     """nanoGPT's runs, one after the other with all cores."""
     began, step_ms = time.perf_counter(), []
     for i in range(RUNS):
-        log = nanogpt.train(checkout, out / str(i), iters, *nanogpt.ON_CPU)
+        log = reference.train(checkout, out / str(i), iters, *reference.ON_CPU)
         step_ms += [float(ms) for ms in re.findall(r"^iter .* time ([\d.]+)ms", log, re.MULTILINE)]
     return Speed(1e3 / median(step_ms), time.perf_counter() - began)
 
@@ -83,7 +83,7 @@ def ours(data: Path, out: Path, iters: int, precision: Literal["fp32", "bf16"]) 
         timing, checkpoints = out / f"{seed}.tsv", out / str(seed) / "checkpoints"
         flags = ["--recipe", recipe, "--data", str(data), "--out", str(out / str(seed))]
         flags += ["--checkpoints", str(checkpoints), "--timing", str(timing)]
-        nanogpt.run([sys.executable, "scripts/train.py", "main", *flags], ROOT)
+        reference.run([sys.executable, "scripts/train.py", "main", *flags], ROOT)
         return float(timing.read_text().split()[-1])
 
     began, at_once = time.perf_counter(), min(RUNS, CORES)
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="alternating rounds")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     args = parser.parse_args()
-    checkout = nanogpt.check(args.nanogpt.resolve())
+    checkout = reference.check(args.nanogpt.resolve())
     data_dir = checkout / "data" / "shakespeare_char"
     data = dataset.read(data_dir)
     ratios, losses = [], {"nanoGPT": [], "normscope": []}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import need
+from processes import need
 
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

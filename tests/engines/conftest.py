@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from cases import TARGETS, checkpoint_every
 from project import ENGINES, IDENTITY, Project, fresh
+from running import TARGETS, checkpoint_every
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,23 @@
-"""Branches share a store: nothing is trained twice, and no result is stale."""
+"""Stores that branches, clones and jobs without a shared file system share."""
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import yaml
-from cases import TARGETS
 from project import IDENTITY, Project
+from running import (
+    TARGETS,
+    Engine,
+    clean,
+    edit_command,
+    same,
+    started,
+    wait_for_checkpoints,
+    wait_for_jobs,
+    wait_until_quiet,
+)
 
 
 def trained(project: Project) -> dict[str, int]:
@@ -56,3 +68,54 @@ def test_half_a_store_trains_what_is_missing_alone(modelled: Project, tmp_path: 
     project.snakemake(*(f"results/main/models/{path.name}/metrics.csv" for path in (first, second)))
     assert sorted(trained(project)) == [first.name, second.name]
     assert project.digests("store") == modelled.digests("store")
+
+
+COMMAND = ("snakemake", "--cores", "2", *TARGETS)
+
+
+def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
+    clones = [clean(modelled, tmp_path / name) for name in ("one", "other")]
+    store = tmp_path / "store"
+    command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={store}", *COMMAND)
+    engines = [Engine(clone, *command) for clone in clones]
+    for engine in engines:
+        status, said = engine.end()
+        assert status == 0, said
+    assert Project(tmp_path).digests("store") == modelled.digests("store")
+    for clone in clones:
+        assert clone.digests("results/main/tables") == modelled.digests("results/main/tables")
+
+
+def test_killed_dvc(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    edit_command(project, "runs", "--cores 4 models", "--cores 2 main")
+    engine = Engine(project, "dvc", "repro", "runs")
+    wait_for_checkpoints(engine, project, 1)
+    engine.kill(group=True)
+    said = project.run("dvc", "repro", "runs", ok=False)
+    assert "Directory cannot be locked" in said
+    assert "--unlock" in said
+    status, said = started(project, "dvc", "repro", "runs").end()
+    assert status == 0, said
+    assert project.digests("store") == modelled.digests("store")
+    assert "up to date" in project.run("dvc", "status", "runs")
+
+
+def test_interrupted_and_terminated(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    engine = Engine(project, *COMMAND)
+    wait_for_checkpoints(engine, project, 1)
+    os.killpg(engine.process.pid, signal.SIGINT)
+    status, said = engine.end()
+    assert status
+    assert "Traceback" not in said
+    wait_until_quiet(project.root)
+    engine = Engine(project, *COMMAND)  # it has unlocked
+    wait_for_jobs(engine, project.root)
+    os.kill(engine.process.pid, signal.SIGTERM)
+    status, said = engine.end()
+    assert status
+    assert "Traceback" not in said
+    wait_until_quiet(project.root)
+    project.snakemake(*TARGETS)
+    same(project, modelled)

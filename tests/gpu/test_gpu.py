@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from jobs import KINDS, SEEDS, Job
 from pretrained_models import PROMPTS, from_directory, half_of_memory, random_model, save, tokenizer
 from processes import Script, flags
 from pydantic import BaseModel
@@ -19,7 +18,7 @@ from recall_recipes import recall_run
 from recipes import DATA, recipe
 from stored_models import write
 from torch.nn import functional as F
-from trainings import Alone, alone, averages, problem_of, to_end
+from trainings import KINDS, SEEDS, Alone, Job, alone, averages, problem_of, to_end
 
 import normscope
 from normscope.hub.recipe import Measured

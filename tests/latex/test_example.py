@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import page_recipes as recipes
-from needed import need
+from processes import need
 
 from normscope.io.files import write_text
 from normscope.pages.latex import latex_files

@@ -133,3 +133,20 @@ def test_a_job_that_exceeds_its_time_is_given_more_and_resumes(stalled: Engine):
     memory = ["1006M", "2012M", "3018M"][: len(tries)]
     assert [job["MinMemoryNode"] for job in tries] == memory
     assert resumed(stalled.root)
+
+
+CLUSTER = Path(__file__).parent / "cluster"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cluster() -> Iterator[None]:
+    if os.geteuid() != 0:
+        pytest.fail("only root can start a Slurm")
+    try:
+        started = subprocess.run([CLUSTER, "start"], capture_output=True, text=True, check=False)
+        if started.returncode:
+            pytest.fail(f"no Slurm: {started.stdout}{started.stderr}")
+        yield
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run([CLUSTER, "stop"], check=True)

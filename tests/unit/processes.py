@@ -1,5 +1,6 @@
-"""Scripts of the project in separate processes: run to the end, to an error, or killed."""
+"""Scripts and their flags, programs that a machine may lack, and wheels in a local folder."""
 
+import hashlib
 import multiprocessing
 import os
 import random
@@ -8,11 +9,15 @@ import resource
 import runpy
 import sys
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
+
+from normscope.io.corpus import WheelSource
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
@@ -95,3 +100,32 @@ class Script:
         process.kill()
         process.join()
         return process.exitcode
+
+
+def need(tool: object, reason: str) -> None:
+    """Go on only with the tool or file that a test needs.
+
+    Args:
+        tool: it, or nothing if it is missing.
+        reason: what is missing, and the way out.
+    """
+    if not tool:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+
+
+def wheel_source(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, content: bytes
+) -> WheelSource:
+    """Build a wheel of version 1.0 with one file, and the source that refers to it."""
+    path, info = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}/{file}", content)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    pip = {"CONFIG_FILE": "/dev/null", "NO_INDEX": "1", "FIND_LINKS": str(folder)}
+    for key, value in pip.items():
+        monkeypatch.setenv(f"PIP_{key}", value)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    member = f"{name}/{file}"
+    return WheelSource(kind="wheel", requirement=f"{name}==1.0", sha256=sha256, member=member)

@@ -1,8 +1,11 @@
-"""A small corpus, a short training, and changed configurations, for tests."""
+"""A small corpus, a short training, changed configurations, and examples of properties."""
 
 import json
+import os
 import random
 from typing import Any
+
+from hypothesis import HealthCheck, settings
 
 from normscope.io import dataset
 from normscope.nn.arms import ARMS
@@ -58,3 +61,19 @@ def changed(grid: dict[str, Any], separator: str, changes: dict[str, Any]) -> di
             node = node[part]
         node[last] = value
     return raw
+
+
+FACTOR = int(os.environ.get("NORMSCOPE_EXAMPLES", "1"))
+
+
+def examples(count: int) -> settings:
+    """Settings for ``count`` examples, and ``NORMSCOPE_EXAMPLES`` times that on demand.
+
+    An ordinary run repeats the same examples, so that it fails for everybody or for nobody.
+    """
+    return settings(
+        max_examples=count * FACTOR,
+        derandomize=FACTOR == 1,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )

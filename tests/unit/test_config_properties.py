@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT
-from properties import examples
+from recipes import examples
 
 from normscope.config import Config, ConfigError, load
 from normscope.io.yamlfile import laid_over

@@ -1,4 +1,4 @@
-"""A copy of the project with a tiny configuration, in which Snakemake and DVC run."""
+"""A copy of the project with a tiny configuration, in which the engines run, and its rules."""
 
 import hashlib
 import os
@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from typing import Any
 import warm
 import yaml
 
+from normscope.config import Config
 from normscope.io.yamlfile import laid_over
+from normscope.pages.figures import load
+from normscope.pilot import TRAINED as TRAINED_STUDIES
 
 ROOT = Path(__file__).parents[2]
 ENGINES = Path(sys.executable).parent
@@ -198,3 +202,40 @@ def fresh(root: Path) -> Project:
     project.run("git", "add", "--all")
     project.run("git", *IDENTITY, "commit", "--quiet", "--message", "as cloned")
     return project
+
+
+FOLDER = ROOT / "src/normscope/studies"
+STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != "card"]
+STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
+MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
+ALL = {"frame": "pages", "metrics": "tables"}  # modules of every study
+TRAINED = {  # rules of DVC's stage `runs`
+    *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
+    *("literature_train", "pretrained_probe"),
+}
+
+SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
+RULES = {
+    f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
+    for stage, script in STAGES.items()
+    for path in FOLDER.glob(f"*/{MODULES[stage]}.py")
+}
+RULES |= {
+    f"{study}_train": [SCRIPTS["train"], FOLDER / study / "train.py"] for study in TRAINED_STUDIES
+}
+RULES |= {
+    f"figure_{name}": [SCRIPTS["draw"], FOLDER / figure.study / f"figures/{name}.py"]
+    for name, figure in load(FOLDER, STUDIES).items()
+    if figure.needs is None  # test projects do not have what others need
+}
+RULES |= {
+    name: [path, *(FOLDER / study / f"{ALL[name]}.py" for study in STUDIES if name in ALL)]
+    for name, path in SCRIPTS.items()
+    if name not in {*STAGES.values(), "draw"}
+}
+RULES = {rule: [path for path in files if path.is_file()] for rule, files in RULES.items()}
+
+
+def records(inputs: str) -> list[str]:
+    """The records of code among the inputs of a job, as ``--detailed-summary`` lists them."""
+    return [path for path in inputs.split(",") if fnmatch(path, "results/code/*.txt")]

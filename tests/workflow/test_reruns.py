@@ -1,6 +1,8 @@
-"""What runs again after a change of the configuration, the code, a file or a package."""
+"""What jobs read, and what runs again after a change of settings, code, files or packages."""
 
+import json
 import re
+import shlex
 from copy import deepcopy
 from fnmatch import fnmatch
 from itertools import zip_longest
@@ -9,8 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from project import DRAWN, ROOT, Project
-from rules import RULES, TRAINED, records
+from project import DRAWN, ROOT, RULES, STAGES, TRAINED, Project, records
 
 from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
@@ -22,7 +23,7 @@ OF_EACH = zip_longest(*(yaml.safe_load(path.read_text()) for path in OF_STUDIES)
 ROUNDS = [[row] for row in TABLE["config"]] + [[*filter(None, rows)] for rows in OF_EACH]
 RECORDS = {"claims", "manifest"}  # they record settings that decide nothing else
 JOB = re.compile(r"^ *rule (\w+):\n((?: +[a-z].*\n)+)", re.MULTILINE)
-STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
+DVC = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
 
 
 def first(plan: str) -> set[str]:
@@ -72,7 +73,7 @@ def test_a_changed_configuration_reruns_the_jobs_that_it_decides(
     for pattern in patterns:
         assert any(fnmatch(job, pattern) for job in jobs), f"{pattern} is missing from {jobs}"
     assert {job for job in jobs if not any(fnmatch(job, p) for p in patterns)} == set()
-    (files,) = STAGES["runs"]["params"]
+    (files,) = DVC["runs"]["params"]
     seen = [key for key in files["config.yaml"] if value(before, key) != value(after, key)]
     for row in rows:  # what trains is in the keys that make DVC enter the stage that trains
         if {pattern.split()[0] for pattern in row["jobs"]} & TRAINED:
@@ -101,7 +102,7 @@ def test_rules_read_the_files_that_the_table_names(made: Project, dag: list[dict
 def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
     made: Project, dag: list[dict[str, str]]
 ):
-    """test_reads.py shows that a job loads no module that its record does not cover."""
+    """The next test shows that a job loads no module that its record does not cover."""
     recorded = {row["rule"]: records(row["input-file(s)"]) for row in dag}
     del recorded["manifest"]  # it lists the records of all rules
     for rule, paths in recorded.items():
@@ -171,3 +172,60 @@ def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project, tm
     ):
         planned = project.planned()
         assert (planned["main_train"], planned["main_probe"]) == (1, 1)  # of two seeds
+
+
+DOOR = "src/normscope/__init__.py"  # for users; it imports lazily and determines no result
+BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
+OWN = (".snakemake/", "results/weights/tmp")  # the last: weights that a probe offloads
+SUMS = {"results/dataset/meta.json"}  # read to check what is declared
+OTHERS = (".safetensors", ".html", ".lua", ".typ")
+CODE = "results/code/"  # a digest of all modules of a job's script
+
+
+@pytest.fixture(scope="module")
+def read(made: Project) -> dict[str, set[str]]:
+    """Files of the project that Python opened, by job."""
+    paths: dict[str, set[str]] = {}
+    for line in (made.root / "results/read.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        paths.setdefault(job(record["job"]), set()).update(record["read"])
+    return paths
+
+
+def job(words: list[str]) -> str:
+    """Script, its study, and where its results go, whatever the environment adds."""
+    out = words[words.index("--out") + 1] if "--out" in words else ""  # publish has none
+    script = words[0].rpartition("scripts/")[2].removesuffix(".py")
+    study = words[1] if script in {*STAGES.values(), "draw"} else ""
+    return f"{script} {study} {out}"
+
+
+def modules(script: str, study: str, out: str) -> set[str]:
+    """The files that the digest of a script's code is of."""
+    (module, *_) = [m for m, name in STAGES.items() if name == script] or [script]
+    rule = f"{study}_{module}" if study else script
+    rule = f"figure_{Path(out).name}" if script == "draw" else rule
+    files = RULES.get(rule) or [ROOT / "scripts" / f"{script}.py"]
+    return {DOOR} | {str(path.relative_to(ROOT)) for path in closure(*files)}
+
+
+def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, set[str]]):
+    declared: dict[str, set[str]] = {}
+    made: dict[str, set[str]] = {}
+    for row in dag:
+        words = shlex.split(row["shellcmd"].partition(" &>")[0])
+        name = job(words[words.index("python") + 1 :])
+        declared.setdefault(name, set()).update(row["input-file(s)"].split(","))
+        made.setdefault(name, set()).add(row["output_file"])
+    for name, files in declared.items():
+        others = {p for p in read[name] - made[name] if not p.startswith(BY_CONFIGURATION + OWN)}
+        others -= modules(*name.split(" "))
+        # a seal of a folder reads what the job wrote
+        others = {p for p in others if not any(Path(p).is_relative_to(own) for own in made[name])}
+        assert others - files - SUMS == set(), f"{name} reads what it does not declare"
+        # weights and pandoc's templates are not opened by Python
+        unread = {path for path in files - read[name] if not path.endswith(OTHERS)}
+        unread = {path for path in unread if not path.startswith(CODE)}
+        if name.split()[0] in ("claims", "frame"):  # statements and pages may use any table
+            unread = {path for path in unread if "/tables/" not in path}
+        assert unread == set(), f"{name} does not read what it declares"

@@ -9,8 +9,8 @@ import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import examples
 from recall_recipes import moved
+from recipes import examples
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -9,11 +9,12 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from pretrained_hub import Job, measure
 from pretrained_models import (
     LAYERS,
+    Job,
     config_of,
     from_directory,
+    measure,
     norm,
     prompts,
     random_model,

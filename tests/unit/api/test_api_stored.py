@@ -1,14 +1,26 @@
-"""``tables``, ``table``, ``models`` and ``load`` on a stored run, intact and damaged."""
+"""Stored models, wrong arguments, and the package as it is installed."""
 
 import contextlib
+import inspect
+import re
 import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import stored_models
 import torch
+import yaml
+from pretrained_models import random_model, tokenizer
 from processes import ROOT
 from recall_recipes import moved, recall_run
 from recipes import DATA, recipe
@@ -133,3 +145,159 @@ def test_a_changed_file_is_an_error_that_names_it(run, file, content):
         normscope.load(NAME, 7, run)
     with contextlib.nullcontext() if file == FILES[2] else pytest.raises(Damaged, match=file):
         normscope.models(run)
+
+
+TOKENS = torch.randint(3, 300, (3, 9), generator=torch.Generator().manual_seed(0))
+X = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
+TEXTS = ["To be, or not to be", "a"]
+MODEL = "main.tiny-rmsnorm-peri-0.01-7"
+# arguments of the right type, by name
+RIGHT: dict[str, Any] = {
+    **{"model": random_model("gpt2"), "tokens": TOKENS, "names": None, "first_apart": False},
+    **{"tokenizer": tokenizer(), "prompts": TEXTS, "blocks": None, "final_norm": None},
+    **{"norm": "layernorm", "x": X, "budget": "demo", "folder": "", "cores": 1},
+    **{"name": "main.chosen", "seed": np.int64(1), "results": Path("nowhere")},
+}
+MESSAGES = [{"role": "user", "content": "What is a norm?"}]
+
+
+PARAMETERS = [
+    (function, name)
+    for function in normscope.__all__
+    if function != "Explained"
+    for name in inspect.signature(getattr(normscope, function)).parameters
+]
+
+
+@pytest.mark.parametrize(("function", "name"), PARAMETERS)
+def test_an_argument_of_another_type_is_named(function, name):
+    call = getattr(normscope, function)
+    others = {n: RIGHT[n] for n in inspect.signature(call).parameters}
+    if function == "load":
+        others["norm"] = None
+    for wrong in (object(), MESSAGES, [3], {"a": "b"}):
+        with pytest.raises(normscope.Explained, match=f"^{name} is of type .*: give ") as e:
+            call(**others | {name: wrong})
+        assert "\n" not in str(e.value)
+
+
+@contextmanager
+def during(change: Callable[[Any], object], value: Any, before: Any) -> Iterator[None]:
+    """A setting of torch in the body."""
+    change(value)
+    try:
+        yield
+    finally:
+        change(before)
+
+
+SETTINGS: dict[str, Callable[[], AbstractContextManager]] = {
+    "bfloat16": partial(during, torch.set_default_dtype, torch.bfloat16, torch.float32),
+    "another device": partial(during, torch.set_default_device, "meta", None),
+    "inference mode": torch.inference_mode,
+    "autocast": partial(torch.autocast, "cpu", torch.bfloat16),
+}
+
+
+@pytest.fixture(scope="module")
+def one_model(tmp_path_factory) -> Path:
+    """A run with a trained model."""
+    folder = tmp_path_factory.mktemp("run")
+    stored_models.write(
+        folder / MODEL.replace(".", "/models/", 1), recipe("rmsnorm", "peri"), [2.0]
+    )
+    return folder
+
+
+def results(folder: Path, setting: AbstractContextManager) -> list[Any]:
+    """What the public functions return in a setting: tables, and the tensors of models."""
+    model = random_model("gpt2_untied")
+    with setting:
+        loaded = normscope.load(MODEL, results=folder)
+        removed = normscope.remove(model, TOKENS)
+        folded = normscope.fold(removed)
+        default = normscope.fold(model)
+        tables = [
+            normscope.removable(model, TOKENS),
+            normscope.gain(model, tokenizer(), TEXTS),
+            normscope.models(folder),
+            folded.table,
+            default.table,
+        ]
+        factors = normscope.factors("layernorm", X)
+    models = (loaded, removed, folded.model, default.model)
+    return [*tables, *(t for m in models for t in m.state_dict().values()), *factors]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_torch_do_not_change_results(setting, one_model):
+    ours, usual = results(one_model, SETTINGS[setting]()), results(one_model, nullcontext())
+    for result, expected in zip(ours, usual, strict=True):
+        if isinstance(result, pd.DataFrame):
+            pd.testing.assert_frame_equal(result, expected)
+        else:
+            torch.testing.assert_close(result, expected, rtol=0, atol=0)
+    assert torch.get_default_dtype() == torch.float32
+
+
+# what a user may write: the tables of the working directory, models that are made here
+PROGRAM = """
+import pandas as pd
+import torch
+from pathlib import Path
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+import normscope
+
+assert Path(normscope.__file__).is_relative_to(Path.cwd()), normscope.__file__
+Path("results/main/tables").mkdir(parents=True)
+Path("results/main/tables/chosen.csv").write_text("arm,val_loss\\nlayernorm,1.5\\n")
+assert normscope.table("main.chosen")["val_loss"].tolist() == [1.5]
+
+letters = {letter: i for i, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE(letters, [])))
+model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=len(letters)))
+gains = normscope.gain(model, tokenizer, ["once"])
+assert set(gains["site"]) == {"embedding", "block_0", "block_1", "final_norm"}
+
+with normscope.watch(model) as norms:
+    tokens = torch.arange(9)[None]
+    model(tokens, labels=tokens).loss.backward()
+assert len(norms.table()) == 5
+assert len(normscope.factors("rmsnorm", torch.ones(2, 8)).gain) == 8
+print(normscope.__version__)
+"""
+
+
+def test_the_wheel_serves_away_from_the_checkout(tmp_path):
+    source, place = tmp_path / "source", tmp_path / "place"
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    pip = [sys.executable, "-m", "pip", "-q"]
+    _run(*pip, "wheel", source, "--no-deps", "--wheel-dir", tmp_path)
+    (wheel,) = tmp_path.glob("normscope-*.whl")
+    venv.create(place / "venv", with_pip=False)
+    python = place / "venv/bin/python"
+    _run(*pip, "--python", python, "install", "--no-deps", wheel)
+    (site,) = place.glob("venv/lib/python*/site-packages")
+    # its packages, without what makes the checkout importable: .pth files there are not read
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib"))
+    done = _run(python, "-I", "-c", PROGRAM, cwd=place)
+    assert done.split()[-1] == normscope.__version__
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> str:
+    """What it prints; where it fails, that and its errors."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_version_is_one_and_the_changelog_begins_with_it():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == normscope.__version__
+    latest = re.search(r"^(?:## \[)?(\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert latest is not None
+    assert latest[1] == normscope.__version__

@@ -16,10 +16,9 @@ from urllib.parse import quote, unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import SCRIPTS
-from properties import examples
+from processes import SCRIPTS, wheel_source
 from pydantic import TypeAdapter
-from wheels import wheel_source
+from recipes import examples
 
 from normscope.io import corpus, dataset
 from normscope.io.corpus import (

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties import examples
+from recipes import examples
 
 from normscope.io import dataset
 from normscope.io.dataset import META_LIMIT, DatasetError, read, read_foreign

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT
-from properties import examples
 from pydantic import TypeAdapter, ValidationError
+from recipes import examples
 
 from normscope.config import ConfigError, load
 from normscope.hub.prompts import PromptsError

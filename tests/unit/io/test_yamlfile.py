@@ -8,7 +8,7 @@ import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from properties import examples
+from recipes import examples
 from ruamel.yaml import YAML
 
 from normscope.errors import Explained

@@ -1,4 +1,4 @@
-"""The Transformer against GPT-2, against formulas, and against nanoGPT's initialization."""
+"""The model, with dropout and the penalty on activations."""
 
 import math
 from collections.abc import Iterator
@@ -6,12 +6,18 @@ from typing import get_args
 
 import pytest
 import torch
-from torch import Tensor, nn
+from pydantic import ValidationError
+from recipes import recipe
+from torch import Generator, Tensor, nn
+from torch.func import vmap
 from torch.nn import functional as F
+from trainings import problem_of, trained
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from normscope.nn.arms import ARMS
-from normscope.nn.model import MLP, Attention, Branch, Transformer
+from normscope.nn.dropout import Dropout, drawing
+from normscope.nn.model import MLP, Attention, Branch, Transformer, cross_entropy
+from normscope.nn.penalty import add_penalty
 from normscope.nn.recipe import Model, Placement
 
 V, T, C = 11, 6, 12
@@ -254,3 +260,125 @@ def test_the_logit_scale_is_a_temperature():
     assert missing.missing_keys == ["logit_scale.factor"]
     nn.init.constant_(scaled.get_parameter("logit_scale.factor"), 3.0)
     torch.testing.assert_close(scaled(random_tokens()), 3 * plain(random_tokens()))
+
+
+SEEDS = [1, 2, 3]
+
+
+def generators() -> list[Generator]:
+    return [Generator().manual_seed(seed) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_zeroes_a_fraction_p_and_rescales_the_rest(p):
+    n, layer = 200_000, Dropout(p)
+    x = torch.full((n,), 3.0, requires_grad=True)
+    with drawing(generators()[:1]):
+        y = layer(x)
+        again = layer(x)
+    kept = y != 0
+    torch.testing.assert_close(y[kept], torch.full_like(y[kept], 3 / (1 - p)))
+    error = math.sqrt(p * (1 - p) / n)  # of a share among n
+    assert float(kept.float().mean()) == pytest.approx(1 - p, abs=5 * error)
+    assert float(y.detach().mean()) == pytest.approx(3, abs=5 * 3 * error / (1 - p))
+    both = float((kept & (again != 0)).float().mean())  # two masks are independent
+    assert both == pytest.approx((1 - p) ** 2, abs=5 * error)
+    (dx,) = torch.autograd.grad(y, x, torch.arange(float(n)))
+    torch.testing.assert_close(dx, torch.arange(float(n)) * y.detach() / 3)
+
+
+def masks(layer: Dropout, x: Tensor) -> Tensor:
+    """Of two layers one after the other, as a model has them."""
+    return torch.stack([layer(x), layer(x.T).T])
+
+
+def test_stacked_models_have_the_masks_that_they_draw_alone():
+    layer, x = Dropout(0.3), torch.ones(3, 4, 50)
+    with drawing(generators()):
+        stacked = vmap(lambda part: masks(layer, part))(x)
+    after = []
+    for i, generator in enumerate(generators()):
+        with drawing([generator]):
+            assert torch.equal(masks(layer, x[i]), stacked[i])
+            after.append(layer(x[i]))
+    assert not any(torch.equal(stacked[i], stacked[j]) for i in range(3) for j in range(i))
+    assert not any(torch.equal(after[i], stacked[i, 0]) for i in range(3))
+
+
+def test_gradients_of_a_stack_are_masked():
+    layer, x = Dropout(0.3), torch.randn(3, 4, 5, requires_grad=True)
+    with drawing(generators()):
+        y = vmap(layer)(x)
+    (dx,) = torch.autograd.grad(y.sum(), x)
+    torch.testing.assert_close(dx, torch.where(y == 0, 0.0, 1 / 0.7))
+
+
+WEIGHT = 0.3
+
+
+def drawn(*shape: int) -> Tensor:
+    g = torch.Generator().manual_seed(0)
+    return 2 * torch.randn(*shape, generator=g, dtype=torch.float64) + 1
+
+
+def penalty(x: Tensor) -> Tensor:
+    """Written out: a mean over tokens."""
+    return WEIGHT * x.var(-1, correction=0).mean()
+
+
+def test_the_penalty_adds_its_gradient_and_returns_its_input():
+    x, dy = drawn(2, 3, 5).requires_grad_(), drawn(2, 3, 5)
+    y = add_penalty(x, WEIGHT)
+    assert torch.equal(y, x)
+    (ours,) = torch.autograd.grad(y, x, dy)
+    (added,) = torch.autograd.grad(penalty(x), x)
+    torch.testing.assert_close(ours, dy + added, rtol=0, atol=1e-14)
+
+
+def test_a_model_in_training_descends_the_loss_with_the_penalty_of_its_final_norm():
+    stack = recipe("layernorm", "pre", sigma_penalty=WEIGHT)
+    torch.manual_seed(0)
+    model = Transformer(stack.model, stack.norm, "pre", 6).double()
+    x = torch.randint(6, (3, 8), generator=torch.Generator().manual_seed(1))
+    seen: list[Tensor] = []
+    model.final_norm.register_forward_hook(lambda _, args, __: seen.append(args[0]))
+    parameters = list(model.parameters())
+    ours = torch.autograd.grad(cross_entropy(model(x), x.flip(1)), parameters)
+    model.eval()
+    loss = cross_entropy(model(x), x.flip(1))
+    expected = torch.autograd.grad(loss + penalty(seen[-1]), parameters)
+    for one, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)  # the loss is fp32
+
+
+@pytest.mark.parametrize("placement", ["post", "none"])
+def test_a_penalty_without_a_final_norm_is_an_error(placement):
+    arm = "none" if placement == "none" else "layernorm"
+    with pytest.raises(ValidationError, match="sigma_penalty"):
+        recipe(arm, placement, sigma_penalty=WEIGHT)
+
+
+def test_training_records_scales_on_the_batch_of_the_step():
+    """At powers of two too; against the formulas on what hooks see in a forward pass."""
+    stack = recipe(records_scales=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5, n_layer=2)
+    problem = problem_of(stack)
+    steps = [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
+    for learner in trained(stack).learners:
+        assert [row["step"] for row in learner.curve if "sigma" in row] == steps
+        g = torch.Generator().manual_seed(learner.seed)
+        *_, (tokens, _) = (problem.draw(g) for _ in range(stack.training.steps))
+        seen: dict[str, Tensor] = {}
+        for name in ("blocks.1", "final_norm"):
+            learner.model.get_submodule(name).register_forward_hook(
+                lambda _, args, __, name=name, seen=seen: seen.update({name: args[0]})
+            )
+        logits = learner.model.eval()(tokens)
+        before, after = seen["blocks.1"], seen["final_norm"]
+        length = [x.square().sum(-1).log() / 2 for x in (before, after)]
+        expected = {
+            "sigma": after.var(-1, correction=0).sqrt().mean(),
+            "last_gain": (length[1] - length[0])[:, 1:].mean().exp(),
+            "logit_sd": logits.var(-1, correction=0).sqrt().mean(),
+        }
+        for name, value in expected.items():
+            assert learner.curve[-1][name] == pytest.approx(value.item(), rel=1e-5), name

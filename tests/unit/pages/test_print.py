@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from needed import need
 from page_recipes import (
     HOSTILE,
     HOSTILE_TEX,
@@ -17,6 +16,7 @@ from page_recipes import (
     templates,
     text_table,
 )
+from processes import need
 
 from normscope.errors import Explained
 from normscope.formats import INTEGER, PERCENT, SCIENTIFIC, SIGNIFICANT, decimals

@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 import safetensors.torch
 import torch
-from jobs import EVERY, KINDS, SEEDS, Job
 from recipes import recipe
-from trainings import alone, problem_of
+from trainings import EVERY, KINDS, SEEDS, Job, alone, problem_of
 
 from normscope.train import session
 from normscope.train.checkpoint import Checkpoints, RunInUse, reserve

@@ -1,14 +1,30 @@
-"""SIGKILL at random moments changes no result, and no stored or checkpointed work is repeated."""
+"""Kills, damaged checkpoints, and disks that are full or read-only."""
 
+import contextlib
+import os
 import random
+import shutil
+import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 import yaml
-from cases import TARGETS, checkpoint_every
 from project import Project, fresh
-from running import Engine, jobs, started, wait_until_quiet
+from running import (
+    TARGETS,
+    Engine,
+    checkpoint_every,
+    clean,
+    jobs,
+    same,
+    started,
+    wait_for_checkpoints,
+    wait_until_quiet,
+)
 
 from normscope.io.files import SUMS
 from normscope.io.store import KEY, keys, read_sums
@@ -112,3 +128,102 @@ def kill_one(project: Project, engine: Engine, reached: dict[Path, int], rng: ra
         step = int(path.stem.removeprefix("step-"))
         reached[path.parent] = max(reached.get(path.parent, 0), step)
     return 1
+
+
+def zero_half(path: Path) -> None:
+    """Replace the second half of a file by zeros, and keep its modification time."""
+    stat, raw = path.stat(), path.read_bytes()
+    path.write_bytes(raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_all_checkpoints_and_those_of_other_runs(modelled: Project, tmp_path: Path):
+    half_made = clean(modelled, tmp_path)
+    engine = Engine(half_made, "snakemake", "--cores", "2", "main")
+    wait_for_checkpoints(engine, half_made, 2)
+    engine.kill(group=True)
+    half_made.snakemake("--unlock")
+    folders = (half_made.root / "results/main/checkpoints").glob("*/*/")  # a job's, of its models
+    first, second = [f for f in folders if len(list(f.glob("step-*.ckpt"))) > 1][:2]
+    job = first.parent.name
+    swap = half_made.root / "swap"
+    for a, b in ((first, swap), (second, first), (swap, second)):
+        a.rename(b)
+    newest = sorted(first.glob("step-*.ckpt"))
+    half_made.snakemake(f"results/main/models/{job}/metrics.csv")
+    log = half_made.root / f"results/logs/main_train/{job}.log"
+    assert newest
+    assert "belongs to other settings" in log.read_text()
+    for path in second.glob("step-*.ckpt"):
+        zero_half(path)
+    said = half_made.snakemake("main", ok=False)
+    assert f"remove {second.relative_to(half_made.root)} to train this run from step 0" in said
+    shutil.rmtree(second)
+    half_made.snakemake(*TARGETS)
+    same(half_made, modelled)
+
+
+MAKE_TABLES = ("snakemake", "--cores", "2", *TARGETS)
+
+
+@contextmanager
+def small_disk(at: Path) -> Iterator[Path]:
+    """A small file system mounted on a directory, with the files of the directory."""
+    contents = {p.relative_to(at): p.read_bytes() for p in at.rglob("*") if p.is_file()}
+    at.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(at)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.fail(f"cannot mount a small disk (needs the right to mount): {done.stderr}")
+    try:
+        for path, content in contents.items():
+            (at / path).parent.mkdir(parents=True, exist_ok=True)
+            (at / path).write_bytes(content)
+        yield at
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Fill the disk with a file."""
+    filler = disk / "filler"
+    with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
+        while f.write(bytes(1 << 12)):
+            pass
+    return filler
+
+
+def test_full_disk_of_results(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with small_disk(project.root / "results") as disk:
+        engine = Engine(project, *MAKE_TABLES)
+        wait_for_checkpoints(engine, project, 1)
+        filler = fill(disk)
+        status, said = engine.end()
+        assert status
+        assert "No space left on device" in said
+        assert "start again" in said
+        filler.unlink()
+        said = project.snakemake(*TARGETS)
+        logs = [p.read_text() for p in (project.root / "results/logs/main_train").glob("*.log")]
+        assert sum("continuing from step" in log for log in logs) >= 2
+        same(project, modelled)
+
+
+@contextmanager
+def read_only(disk: Path) -> Iterator[None]:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+
+
+def test_read_only_directory(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with small_disk(project.root / "store") as disk, read_only(disk):
+        said = project.snakemake(*TARGETS, ok=False)
+        assert "Traceback" not in said
+        assert "store cannot be written" in said
+        # nothing was trained
+        assert not list(project.root.glob("results/main/checkpoints/*/*/step-*"))
