@@ -19,7 +19,6 @@ include: "workflow/rules/upkeep.smk"
 
 # the results of expensive rules, named by a hash of what determines them, and versioned by DVC
 STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", default_store())
-IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 
 CONFIG = configuration(settings())
 DEVICE = CONFIG.device

@@ -327,13 +327,11 @@ def sources_file(text, source):
     """The file with the sources of a text, whose length is checked if it is known."""
     context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
     checked(check_known_length, source.decides, made, context)
-    is_default = text == DATASET
-    name = "corpus.json" if is_default else f"corpus_{text}.json"
-    key = DATASET if is_default else f"texts.{text}"
+    key = DATASET if text == DATASET else f"texts.{text}"
     content = Given(key=key, sources=source.sources, context=context)
     if source.directory is None and text in CONFIG.texts_read and not IS_STORED:
         checked(check_sources, content, source.sha256, made)
-    return note(name, content.model_dump_json())
+    return note(f"corpus_{text}.json", content.model_dump_json())
 
 
 def token_files(folder):
@@ -368,8 +366,7 @@ def flops(rule):
     return lambda wildcards: getattr(of_rule.get(wildcards.name), "flops", 0)
 
 
-# The dataset, for which most jobs wait, and probes, whose results are awaited, start before trainings, whose priority
-# is their floating-point operations.
+# The dataset, for which most jobs wait, and probes start before trainings, whose priority is their operations.
 FIRST = 1e20
 
 

@@ -16,8 +16,6 @@ for text, source in CONFIG.every_text.items():
             multiext(f"{corpus(text)}/", *TEXT_FILES),
         log:
             f"results/logs/dataset/{text}.log",
-        benchmark:
-            f"results/benchmarks/dataset/{text}.tsv"
         priority: FIRST
         conda:
             "../envs/normscope.yaml"

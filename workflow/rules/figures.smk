@@ -26,8 +26,6 @@ for figure, entry in FIGURES.items():
             ),
         log:
             f"results/logs/figures/{figure}.log",
-        benchmark:
-            f"results/benchmarks/figures/{figure}.tsv"
         group:
             "figures"  # on a cluster, one job draws all figures
         conda:

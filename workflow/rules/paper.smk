@@ -9,14 +9,7 @@
 # the manifest records the style of figures too
 CONFIGURATION = CONFIG.recorded("figures")
 # the text and the layouts of the summary; studies without a section are left out
-LAYOUTS = (
-    "page.html",
-    "pages.lua",
-    "summary.md",
-    "statement.md",
-    "summary.typ",
-    "example.tex",
-)
+LAYOUTS = "page.html pages.lua summary.md statement.md summary.typ example.tex".split()
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
 TEMPLATES += files_of_studies("section.md")
 # the project's data files, which the manifest lists: prompts and published numbers
@@ -39,8 +32,6 @@ rule claims:
         "results/paper/claims.json",
     log:
         "results/logs/claims.log",
-    benchmark:
-        "results/benchmarks/claims.tsv"
     group:
         "paper"
     conda:
@@ -69,8 +60,6 @@ rule frame:
         "results/paper/frame.json",
     log:
         "results/logs/frame.log",
-    benchmark:
-        "results/benchmarks/frame.tsv"
     group:
         "paper"
     conda:
@@ -99,8 +88,6 @@ rule manifest:
         "results/paper/manifest.json",
     log:
         "results/logs/manifest.log",
-    benchmark:
-        "results/benchmarks/manifest.tsv"
     # no group: Snakemake counts all inputs of a group whenever one of them is made
     conda:
         "../envs/normscope.yaml"
@@ -122,8 +109,6 @@ rule metrics:
         directory("results/paper/plots"),
     log:
         "results/logs/metrics.log",
-    benchmark:
-        "results/benchmarks/metrics.tsv"
     group:
         "paper"
     conda:
@@ -153,8 +138,6 @@ rule render:
         ),
     log:
         "results/logs/render.log",
-    benchmark:
-        "results/benchmarks/render.tsv"
     group:
         "paper"
     conda:

@@ -51,8 +51,6 @@ rule residual_gain:
         "results/paper/residual_gain.json",
     log:
         "results/logs/residual_gain.log",
-    benchmark:
-        "results/benchmarks/residual_gain.tsv"
     group:
         "paper"
     conda:

@@ -93,9 +93,10 @@ def synchronize_stores(store):
     The store in use gets all entries that DVC has put into store/; store/ in turn gets the entries
     on which the results depend.
     """
-    if "DVC_STAGE" not in os.environ or IS_OWN_STORE or is_uri(store):
-        return
     recorded = Path("store")
+    is_own = os.path.abspath(store) == os.path.abspath(recorded)
+    if "DVC_STAGE" not in os.environ or is_own or is_uri(store):
+        return
     recorded.mkdir(exist_ok=True)
     link_into(recorded, Path(store), keys(recorded))
     links = (
