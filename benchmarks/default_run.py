@@ -38,7 +38,7 @@ main()
 """
 
 
-def measured(benchmarks: Path) -> list[float]:
+def cpu_seconds(benchmarks: Path) -> list[float]:
     """CPU seconds of each job with a benchmark file."""
     rows = [next(csv.DictReader(p.open(), delimiter="\t")) for p in benchmarks.rglob("*.tsv")]
     return [float(row["cpu_time"]) for row in rows]
@@ -56,7 +56,7 @@ def workflow(project: Path, cores: int, configfile: str | None) -> float:
             lambda: subprocess.run(command, cwd=project, env=env, check=True, capture_output=True)
         )
         by_snakemake, by_kernel = map(float, out.read().split())
-    jobs = measured(project / "results/benchmarks")
+    jobs = cpu_seconds(project / "results/benchmarks")
     print(f"{len(jobs)} jobs, {cores} cores, {wall:.0f} s, steal {steal:.1%}")
     rows = {
         "jobs, by benchmark files": sum(jobs),
@@ -75,12 +75,12 @@ def workflow(project: Path, cores: int, configfile: str | None) -> float:
 def training(checkout: Path) -> float:
     """Wall seconds of one nanoGPT training."""
     with tempfile.TemporaryDirectory() as out:
-        seconds = quiet(lambda: _timed(checkout, Path(out)))
+        seconds = quiet(lambda: _wall_seconds(checkout, Path(out)))
     print(f"nanoGPT, {ITERS} steps: {seconds:.0f} s")
     return seconds
 
 
-def _timed(checkout: Path, out: Path) -> float:
+def _wall_seconds(checkout: Path, out: Path) -> float:
     _, seconds, _ = with_steal(lambda: reference.train(checkout, out, ITERS, *reference.ON_CPU))
     return seconds
 

@@ -87,7 +87,7 @@ def one_by_one(
     return answers
 
 
-def timed(do: Callable[[], object]) -> float:
+def seconds(do: Callable[[], object]) -> float:
     began = perf_counter()
     do()
     return perf_counter() - began
@@ -96,7 +96,7 @@ def timed(do: Callable[[], object]) -> float:
 def product_rate() -> float:
     """Floating-point operations a second of a large fp32 product, the best of five."""
     a, b = torch.randn(2, PRODUCT, PRODUCT)
-    return 2 * PRODUCT**3 / min(timed(lambda: a @ b) for _ in range(5))
+    return 2 * PRODUCT**3 / min(seconds(lambda: a @ b) for _ in range(5))
 
 
 def evict(folder: Path) -> None:
@@ -130,7 +130,7 @@ def in_memory(
             products, attention = settings[name]
             torch.set_float32_matmul_precision(products)
             model.set_attn_implementation(attention)
-            times[name].append(timed(do))
+            times[name].append(seconds(do))
     rate = product_rate()
     print(f"fp32 product: {rate / 1e9:.0f} GFLOP/s")
     for name in ways:
@@ -162,11 +162,11 @@ def within_budget(
                 model.set_attn_implementation(ATTENTION)
                 prepare(folder)
                 outcomes = run_batches(model, body, made)
-                ours.append(timed(lambda: rows(outcomes, body, NoTokenizer())))  # noqa: B023
+                ours.append(seconds(lambda: rows(outcomes, body, NoTokenizer())))  # noqa: B023
                 torch.set_float32_matmul_precision("highest")
                 model.set_attn_implementation("sdpa")
                 published.append(
-                    timed(lambda: one_by_one(model, sequences, lambda: prepare(folder)))  # noqa: B023
+                    seconds(lambda: one_by_one(model, sequences, lambda: prepare(folder)))  # noqa: B023
                 )
             print(f"{state}, published: {spread(published)} s")
             print(f"{state}, ours: {spread(ours)} s")

@@ -84,7 +84,7 @@ def wait_until_quiet(root: Path) -> None:
         time.sleep(0.1)
 
 
-def started(project: Project, *command: str) -> Engine:
+def restart(project: Project, *command: str) -> Engine:
     """An engine, started after the locks of killed engines were removed as the README says."""
     if command[0] == "dvc":
         # a Snakemake that outlived dvc still runs; unlocking would let two run in one directory

@@ -21,7 +21,6 @@ from running import (
     clean,
     jobs,
     same,
-    started,
     wait_for_checkpoints,
     wait_until_quiet,
 )
@@ -73,7 +72,7 @@ def test_twenty_kills(tmp_path: Path):
     reached: dict[Path, int] = {}  # the last checkpointed step of each killed training
     killed = status = 0
     while status or not killed:
-        engine, before = started(project, *COMMAND), killed
+        engine, before = restart(project, *COMMAND), killed
         while engine.is_alive and killed < KILLS:
             wait(project, engine, rng)
             now = entries(project)

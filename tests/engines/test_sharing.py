@@ -13,20 +13,19 @@ from running import (
     clean,
     edit_command,
     same,
-    started,
     wait_for_checkpoints,
     wait_for_jobs,
     wait_until_quiet,
 )
 
 
-def trained(project: Project) -> dict[str, int]:
+def training_times(project: Project) -> dict[str, int]:
     """Jobs that trained in this folder, where a training writes its timing, and when."""
     timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
     return {path.stem: path.stat().st_mtime_ns for path in timings}
 
 
-def copied(modelled: Project, at: Path) -> Project:
+def copy_without_times(modelled: Project, at: Path) -> Project:
     """A copy in which no training has run."""
     project = modelled.copy(at / "project")
     shutil.rmtree(project.root / "results/benchmarks")
@@ -36,7 +35,7 @@ def copied(modelled: Project, at: Path) -> Project:
 def test_branches_with_other_seeds_are_never_stale_and_train_once(
     modelled: Project, tmp_path: Path
 ):
-    project = copied(modelled, tmp_path)
+    project = copy_without_times(modelled, tmp_path)
     path = project.root / "config.yaml"
     config = yaml.safe_load(path.read_text())
     run = config["main"]["runs"][0]
@@ -50,23 +49,23 @@ def test_branches_with_other_seeds_are_never_stale_and_train_once(
         project.snakemake(*TARGETS)
         assert project.planned(*TARGETS) == {}
         figure = (project.root / "results/paper/figures/loss.svg").read_bytes()
-        once = once or trained(project)
+        once = once or training_times(project)
         assert drawn.setdefault(branch, figure) == figure
-        assert trained(project) == once
+        assert training_times(project) == once
     assert drawn["seeds"] != drawn["main"]
     assert once
     assert all(name.endswith(("-2", "-7")) for name in once)  # jobs are named by their least seed
 
 
 def test_half_a_store_trains_what_is_missing_alone(modelled: Project, tmp_path: Path):
-    project = copied(modelled, tmp_path)
+    project = copy_without_times(modelled, tmp_path)
     first, second, *_ = sorted((project.root / "results/main/models").iterdir())
     for name in ("metrics.csv", "SHA256SUMS"):  # half an entry
         (first / name).resolve().unlink()
     for link in second.iterdir():  # a whole one
         link.resolve().unlink()
     project.snakemake(*(f"results/main/models/{path.name}/metrics.csv" for path in (first, second)))
-    assert sorted(trained(project)) == [first.name, second.name]
+    assert sorted(training_times(project)) == [first.name, second.name]
     assert project.digests("store") == modelled.digests("store")
 
 
@@ -95,7 +94,7 @@ def test_killed_dvc(modelled: Project, tmp_path: Path):
     said = project.run("dvc", "repro", "runs", ok=False)
     assert "Directory cannot be locked" in said
     assert "--unlock" in said
-    status, said = started(project, "dvc", "repro", "runs").end()
+    status, said = restart(project, "dvc", "repro", "runs").end()
     assert status == 0, said
     assert project.digests("store") == modelled.digests("store")
     assert "up to date" in project.run("dvc", "status", "runs")
