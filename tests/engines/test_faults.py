@@ -20,6 +20,7 @@ from running import (
     checkpoint_every,
     clean,
     jobs,
+    restart,
     same,
     wait_for_checkpoints,
     wait_until_quiet,

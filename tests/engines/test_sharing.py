@@ -12,6 +12,7 @@ from running import (
     Engine,
     clean,
     edit_command,
+    restart,
     same,
     wait_for_checkpoints,
     wait_for_jobs,
