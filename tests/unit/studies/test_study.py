@@ -1,9 +1,13 @@
-"""What all studies share: the seeds of a cell in jobs, and recipes on a command line."""
+"""What all studies share: jobs, declared tables, and what came of trainings on several texts."""
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +15,15 @@ from processes import ROOT
 from recipes import changed
 from recipes import recipe as stack_recipe
 
+from normscope.columns import SHARE, Column, Table, count, flag, key, text
 from normscope.config import load
+from normscope.errors import Explained
+from normscope.io import dataset
+from normscope.io.tables import as_declared, check, read_table, write_tables
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
+from normscope.studies.folder import declared_tables
+from normscope.studies.outcome import with_outcomes
 from normscope.studies.study import blocks
 from normscope.train.recipe import flops
 
@@ -125,3 +135,109 @@ def test_every_recipe_survives_the_command_line(path):
             assert type(recipe).model_validate_json(recipe.model_dump_json()) == recipe
         for job in (*trainings, *probes):
             assert re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", job)  # Snakefile, wildcard name
+
+
+TABLE = Table(
+    "one trained model",
+    (
+        key("arm", "arm"),
+        key("seed", "seed", int),
+        Column("accuracy", "accuracy", range=SHARE),
+        count("parameters", "parameters"),
+        flag("failed", "whether it failed"),
+        text("note", "what else is known"),
+    ),
+    "normscope.train.session.train",
+)
+
+
+def frame() -> pd.DataFrame:
+    rows = [("NA", 1, 0.5, 10, True, "NA"), ("b", 1, None, None, False, None)]
+    table = pd.DataFrame(rows, columns=TABLE.names)
+    return table.astype({"parameters": "Int64"})
+
+
+def with_value(column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda table: table.astype({column: object}).assign(**{column: value})
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path):
+    """Also where a text reads NA, and where numbers are missing."""
+    write_tables(tmp_path, {"runs": frame()})
+    again = read_table(tmp_path / "runs.csv", TABLE)
+    pd.testing.assert_frame_equal(again, frame(), check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop(columns="accuracy"), "it lacks accuracy"),
+        (lambda t: t.assign(more=1), "more not declared"),
+        (lambda t: t.assign(arm="b"), "several rows have arm b, seed 1"),
+        (with_value("accuracy", 1.01), r"accuracy has 1.01, which is outside \[0.0, 1.0\]"),
+        (with_value("accuracy", "high"), "accuracy has 'high', which is not float"),
+        (with_value("parameters", 1.5), "parameters has 1.5, which is not a whole number"),
+        (with_value("failed", "yes"), "failed has 'yes', which is not bool"),
+        (with_value("note", 3), "note has 3, which is not str"),
+        (with_value("seed", None), "seed is missing in a row"),
+    ],
+)
+def test_a_table_that_does_not_fit_its_declaration_is_named(change, words):
+    check("runs", frame(), TABLE)
+    with pytest.raises(Explained, match=f"runs.csv does not fit its declaration: {words}"):
+        check("runs", change(frame()), TABLE)
+
+
+def test_tables_are_those_that_are_declared_with_columns_in_declared_order():
+    shuffled = {"runs": frame()[TABLE.names[::-1]]}
+    assert list(as_declared(shuffled, {"runs": TABLE})["runs"]) == TABLE.names
+    with pytest.raises(Explained, match="not both: chosen, runs"):
+        as_declared(shuffled, {"chosen": TABLE})
+
+
+@pytest.mark.parametrize("study", declared_tables())
+def test_a_study_declares_each_column_once_with_a_meaning_and_a_function_that_exists(study):
+    for table in declared_tables()[study].values():
+        assert len(table.by_name) == len(table.columns)
+        for column in table.columns:
+            assert column.meaning
+            assert column.meaning[-1] != "."
+            module, _, function = table.source_of(column.name).rpartition(".")
+            assert callable(getattr(import_module(module), function)), column.name
+
+
+TEXTS = {"one": "dataset", "two": "second", "short": "third"}
+HALVES, QUARTERS = "ab" * 50, "abcd" * 25  # ln 2 and ln 4 per character: uniform is optimal
+RISING = "aaab" * 225 + "aaab" * 12 + "b" * 52  # the second half of the last 100 is all b
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    texts = {"": HALVES, "second": QUARTERS, "third": RISING}
+    for folder, content in ((tmp_path / name, content) for name, content in texts.items()):
+        folder.mkdir(exist_ok=True)
+        for name, raw in dataset.files(dataset.encode(content)).items():
+            (folder / name).write_bytes(raw)
+    return tmp_path
+
+
+def test_each_model_is_held_against_the_text_that_it_learned(corpus: Path):
+    """The same losses: between ln 2 and ln 4 a model of the first text failed, one of the second
+    did not. Detects outcomes by one text for all, and rows in another order."""
+    rows = [("two", 1.0), ("one", 1.0), ("two", 9.0), ("one", 0.3), ("two", math.nan)]
+    table = pd.DataFrame(rows, columns=["protocol", "val_loss"])
+    table = table.assign(diverged_at=[math.nan] * 4 + [7.0])
+    made = with_outcomes(table, corpus, TEXTS, dict.fromkeys(TEXTS))
+    assert list(made["protocol"]) == ["two", "one", "two", "one", "two"]
+    assert list(made["capped_loss"]) == [1.0, math.log(2), math.log(4), 0.3, math.log(4)]
+    assert list(made["failed"]) == [0, 1, 1, 0, 1]
+
+
+def test_a_model_failed_by_the_characters_over_which_its_loss_is(corpus: Path):
+    """Their frequencies cost 0.57 nats on the first 48 validation characters, and 1.0 on all."""
+    table = pd.DataFrame({"protocol": ["short"], "val_loss": [0.6], "diverged_at": [math.nan]})
+    first, every = (
+        with_outcomes(table, corpus, TEXTS, {"short": tokens})["failed"].item()
+        for tokens in (48, None)
+    )
+    assert (first, every) == (1, 0)
