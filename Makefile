@@ -46,7 +46,7 @@ docs-links: $(READY)-docs # checks external links (needs a network)
 	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
 
 test: $(READY)
-	pytest -n 2 --no-loadscope-reorder
+	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-engines: $(READY)-engines # kills, damaged files, full disks, two runs at once, shared stores, S3 (needs rsync and the right to mount)
 	pytest tests/engines

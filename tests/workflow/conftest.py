@@ -2,18 +2,29 @@
 
 import csv
 import io
+import os
 
 import pytest
 import yaml
 from project import Project, fresh
 
+from normscope.locks import lock
+
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose workflow ran once. Tests that edit it restore it."""
-    project = fresh(tmp_path_factory.mktemp("made") / "project")
-    project.snakemake()
-    return project
+    """A project whose workflow ran once. Tests that edit it restore it.
+
+    If several processes run tests, one of them makes it, and each has a copy.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    first = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "first"
+    with first.with_suffix(".lock").open("a+") as file:
+        lock(file)
+        if not file.tell():
+            fresh(first).snakemake()
+            file.write("made")
+    return Project(first).copy(tmp_path_factory.mktemp("made") / "project")
 
 
 @pytest.fixture(scope="session")

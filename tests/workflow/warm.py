@@ -69,9 +69,10 @@ def serve(address: str) -> None:
     import statsmodels.regression.linear_model  # noqa: F401, PLC0415
     import sympy  # noqa: F401, PLC0415 - which torch loads for what it maps
     import torch.func  # noqa: F401, PLC0415
-    from snakemake import cli  # noqa: F401, PLC0415
+    from snakemake import cli  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: F401, PLC0415
 
+    cli.get_argument_parser()  # it loads the plugins
     gc.freeze()  # statsmodels collects garbage at each call
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)

@@ -48,7 +48,7 @@ def code_digest(files: Iterable[Path]) -> str:
     """
     total = hashlib.sha256()
     for path in files:
-        total.update(bytes.fromhex(_facts(path.resolve()).code))
+        total.update(bytes.fromhex(_facts(path.absolute()).code))
     return total.hexdigest()
 
 
@@ -69,9 +69,10 @@ def digest(files: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Top-level names of all packages that a file's statements import."""
-    return {name.partition(".")[0] for name in _facts(path.resolve()).names}
+    return frozenset(name.partition(".")[0] for name in _facts(path.absolute()).names)
 
 
 _loaded: dict[str, Facts] = {}  # by the SHA-256 of a source
@@ -138,11 +139,17 @@ def _imports(path: Path) -> frozenset[Path]:
 
     The ``__init__.py`` of normscope is for users, and determines no result.
     """
-    packages = (folder for folder in path.parents if folder.is_relative_to(PACKAGE))
-    files = {folder / "__init__.py" for folder in packages}
-    for name in _facts(path).names:
-        package, *rest = name.split(".")
-        if package == PACKAGE.name:
-            files |= {PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(1, len(rest) + 1)}
-            files.add(PACKAGE.joinpath(*rest).with_suffix(".py"))
+    folders = (folder for folder in path.parents if folder.is_relative_to(PACKAGE))
+    files = {folder / "__init__.py" for folder in folders}
+    files = files.union(*map(_modules, _facts(path).names))
     return frozenset(filter(Path.is_file, files - {PACKAGE / "__init__.py"}))
+
+
+@cache
+def _modules(name: str) -> frozenset[Path]:
+    """The files of a dotted name of this package, and of the packages around it."""
+    package, *rest = name.split(".")
+    if package != PACKAGE.name:
+        return frozenset()
+    above = (PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(1, len(rest) + 1))
+    return frozenset(filter(Path.is_file, (*above, PACKAGE.joinpath(*rest).with_suffix(".py"))))
