@@ -236,19 +236,15 @@ def table_file(study, name):
 
 def models(study):
     """The files of all expensive results of a study."""
-    folders = [os.path.dirname(record) for record in JOBS[study].records()]
-    trained = JOBS[study].STAGES.trained
-    return [
-        f"results/{study}/{folder}/{file}" for folder in folders for file in trained
-    ]
+    folders = map(os.path.dirname, JOBS[study].records())
+    files = JOBS[study].STAGES.trained
+    return [f"results/{study}/{folder}/{file}" for folder in folders for file in files]
 
 
 def probes(study):
     """All tables that probing jobs of a study make."""
-    names, probed = JOBS[study].probes(), JOBS[study].STAGES.probed
-    return [
-        f"results/{study}/probes/{n}/{table}.csv" for n in names for table in probed
-    ]
+    names, files = JOBS[study].probes(), JOBS[study].STAGES.probed
+    return [f"results/{study}/probes/{n}/{file}.csv" for n in names for file in files]
 
 
 def tables(study):
@@ -266,12 +262,8 @@ def probe_files(study):
     part = JOBS[study]
 
     def files(wildcards):
-        jobs = part.probed(wildcards.name)
-        return [
-            f"results/{study}/models/{j}/{f}"
-            for j in jobs
-            for f in part.STAGES.probe_reads
-        ]
+        folders = [f"results/{study}/models/{j}" for j in part.probed(wildcards.name)]
+        return [f"{folder}/{f}" for folder in folders for f in part.STAGES.probe_reads]
 
     return files
 
@@ -399,8 +391,7 @@ def train_mb(part):
 def timeout_s(wildcards):
     """Time limit for downloading a pretrained model, in seconds; 0 means no limit."""
     source = CONFIG.pretrained.by_name()[wildcards.name].source
-    timeout = getattr(source, "timeout_s", None)
-    return 0 if timeout is None else max(1, round(timeout))
+    return math.ceil(getattr(source, "timeout_s", None) or 0)
 
 
 def measure_mb(wildcards):
