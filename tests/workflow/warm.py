@@ -26,7 +26,7 @@ CLIENT = """#!{python} -SE
 import json, os, socket, sys
 program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 if program == "python" and not (words and "scripts/" in words[0]):
-    os.execv({python!r}, [program, *words])
+    os.execv({python!r}, [{python!r}, *words])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [b"."], [0, 1, 2])

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from normscope.columns import Table
 from normscope.errors import suggest
@@ -16,18 +16,21 @@ from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
-from normscope.studies.card.recipe import CardTables, Cell, Costs, NormProbe
+from normscope.studies.card.recipe import (
+    EVAL_TOKENS,
+    REFERENCE,
+    SWEPT,
+    CardTables,
+    Cell,
+    Costs,
+    NormProbe,
+)
 from normscope.studies.study import MODEL_FILES, Settings, Size, Stages, Study
 from normscope.train.recipe import Training, flops
 from normscope.train.schedule import PILOT, Sweep
 
-REFERENCE = "layernorm"
 COMPARED = ("short", "long", "deep")  # regimes that are compared seed by seed
-SWEPT = "short"  # the regime of the learning-rate sweep, of the trained models that are measured
 PILOT_SEED, FIRST_SEED = 1, 11  # of the pilot models, and of those that are compared
-# of the validation split, a seventh: with all of it, evaluation would take a third of a training.
-# Twice as many tokens lowered the standard deviation of differences over seeds by 1 to 7%
-EVAL_TOKENS = 16_384
 UNTRAINED = 6  # seeds of the untrained networks, as many as a verdict needs
 # nats: over seeds, differences of two norms that train about as well have a standard deviation of
 # 0.004 to 0.027 in evidence/main/chosen.csv
@@ -94,11 +97,6 @@ def _known_budget(budget: str) -> str:
     return budget
 
 
-def _listed(value: Any) -> Any:
-    """Norms, also if they are given as one text with spaces between them."""
-    return value.split() if isinstance(value, str) else value
-
-
 class Card(Study):
     """The card of one or several norms."""
 
@@ -110,7 +108,7 @@ class Card(Study):
         tables_read=("metrics.csv", PILOT),
     )
 
-    norm: Annotated[list[ArmName], BeforeValidator(_listed), NonEmpty, Distinct] = Field(
+    norm: Annotated[list[ArmName], NonEmpty, Distinct] = Field(
         description="arms, or file.py:Class and package.module:Class, with spaces between them"
     )
     budget: Annotated[str, AfterValidator(_known_budget)] = Field(
@@ -160,7 +158,6 @@ class Card(Study):
         return {
             self._job(arm, SWEPT): NormProbe(
                 norm=ARMS[arm].norm,
-                placement="none" if ARMS[arm].norm.is_identity else "pre",
                 windows=64,
                 depths=[12, 48],
                 inits=["gpt2", "xavier"],
@@ -187,9 +184,6 @@ class Card(Study):
         return CardTables(
             jobs=self.cells(),
             probes={name: self.cells()[name].arm for name in self.probes()},
-            reference=REFERENCE,
-            sweep=SWEPT,
-            eval_tokens=EVAL_TOKENS,
             level=settings.level,
         )
 

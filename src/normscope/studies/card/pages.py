@@ -38,7 +38,8 @@ from normscope.pages.template import card_text
 from normscope.statistics.summary import select
 from normscope.studies.arms import means
 from normscope.studies.card.figures import card
-from normscope.studies.card.grid import COMPARED, REFERENCE, SWEPT, Card, budgets
+from normscope.studies.card.grid import COMPARED, Card, budgets
+from normscope.studies.card.recipe import REFERENCE, SWEPT
 from normscope.studies.card.tables import NEAR, SIGNED, SPEED, TABLES
 from normscope.studies.card.tabulate import RELEVANT, shown_by
 

@@ -87,10 +87,11 @@ def alone(recipe: NormProbe, d: int) -> Row:
 def growth(recipe: NormProbe, windows: tuple[Tensor, Tensor], vocab_size: int) -> Iterator[Row]:
     """Growth of the stream and of the gradient over the blocks of untrained networks."""
     tokens, targets = (part[:2] for part in windows)
+    placement = "none" if recipe.norm.is_identity else "pre"
     for depth, init, seed in itertools.product(recipe.depths, recipe.inits, recipe.seeds):
         sizes = Model(n_layer=depth, n_head=2, n_embd=WIDTH, block_size=CONTEXT, init=init)
         torch.manual_seed(seed)
-        model = Transformer(sizes, recipe.norm, recipe.placement, vocab_size).double().train()
+        model = Transformer(sizes, recipe.norm, placement, vocab_size).double().train()
         rows, _ = signals(loss_of(model, tokens, targets), list(model.blocks))
         yield {
             "depth": depth,

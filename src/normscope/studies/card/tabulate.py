@@ -13,7 +13,7 @@ from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.power import detectable
 from normscope.statistics.summary import describe, paired_difference, select, split
-from normscope.studies.card.recipe import CardTables
+from normscope.studies.card.recipe import EVAL_TOKENS, REFERENCE, SWEPT, CardTables
 from normscope.studies.card.tables import NEAR, PROBED, TABLES
 from normscope.studies.stage import TableInputs
 from normscope.train.schedule import PILOT, least
@@ -35,7 +35,7 @@ def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "trials": trials,
         "runs": runs,
         "compared": compare(runs, recipe),
-        "sensitivity": sensitivity(*(select(t, regime=recipe.sweep) for t in (trials, runs))),
+        "sensitivity": sensitivity(*(select(t, regime=SWEPT) for t in (trials, runs))),
         **of_probes,
     }
 
@@ -44,7 +44,7 @@ def models(recipe: CardTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.Da
     """The pilot models, and the models at the rates that these chose, with their outcomes."""
     keys: dict[str, Mapping[str, object]] = {n: cell._asdict() for n, cell in recipe.jobs.items()}
     data = dataset.read(inputs.corpus)
-    unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
+    unigram = unigram_loss(data.train, data.val[1:EVAL_TOKENS], data.vocab_size)
     pilots = collect(inputs.models, PILOT, keys)
     diverged = pd.Series(np.where(pilots["val_loss"].isna(), 0.0, math.nan), index=pilots.index)
     trials = with_outcome(pilots.assign(diverged_at=diverged), data.vocab_size, unigram)
@@ -55,14 +55,19 @@ def models(recipe: CardTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.Da
 
 def best_rates(pilots: pd.DataFrame) -> pd.DataFrame:
     """The learning rate that the pilot models chose in each cell, and whether it is an edge."""
-    losses = pilots.assign(val_loss=pilots["val_loss"].fillna(math.inf))
-    means = losses.groupby([*CELL, "learning_rate"])["val_loss"].mean().reset_index()
     rows = []
-    for cell, rates in split(means, CELL):
-        best = least(dict(zip(rates["learning_rate"], rates["val_loss"], strict=True)))
-        ends = (rates["learning_rate"].min(), rates["learning_rate"].max())
-        rows.append({**cell, "learning_rate": best, "at_edge": best in ends})
+    for cell, models in split(pilots, CELL):
+        losses = by_rate(models)
+        best = least(losses.to_dict())
+        at_edge = best in (losses.index[0], losses.index[-1])
+        rows.append({**cell, "learning_rate": best, "at_edge": at_edge})
     return pd.DataFrame(rows)
+
+
+def by_rate(models: pd.DataFrame) -> pd.Series:
+    """The mean loss at each learning rate, infinite where a model diverged."""
+    losses = models.assign(val_loss=models["val_loss"].fillna(math.inf))
+    return losses.groupby("learning_rate")["val_loss"].mean()
 
 
 def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
@@ -70,12 +75,12 @@ def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
     rows = []
     for cell, models in split(runs, CELL):
         loss = models.set_index("seed")["capped_loss"]
-        reference = select(runs, arm=recipe.reference, regime=cell["regime"])
+        reference = select(runs, arm=REFERENCE, regime=cell["regime"])
         pairs = (loss - reference.set_index("seed")["capped_loss"]).dropna()
         row = {**cell, **describe(loss, recipe.level), "failed": int(models["failed"].sum())}
         row |= {"rate": models["learning_rate"].iloc[0], "at_edge": models["at_edge"].iloc[0]}
         row |= {"pairs": len(pairs), "reads": "the reference"}
-        if cell["arm"] != recipe.reference:
+        if cell["arm"] != REFERENCE:
             row |= paired_difference(pairs, recipe.level)
             row["resolved"] = detectable(len(pairs), float(pairs.std()), 1 - recipe.level)
             edges = row["at_edge"] or bool(len(reference) and reference["at_edge"].iloc[0])
@@ -112,11 +117,10 @@ def reading(row: Mapping[str, Any], *, at_edge: bool) -> str:
         return f"{row['pairs']:.0f} seeds decide nothing"
     low, high = row["difference_low"], row["difference_high"]
     at = " at the rates tried" if at_edge else ""
+    is_small = shown_by(row) == "same"
     if low > 0 or high < 0:
-        small = high <= RELEVANT if low > 0 else low >= -RELEVANT
-        return f"{'worse' if low > 0 else 'better'}{at}" + ", by less than 0.05" * small
-    is_close = shown_by(row) == "same"
-    return f"no difference above 0.05{at}" if is_close else f"no difference found{at}"
+        return f"{'worse' if low > 0 else 'better'}{at}" + ", by less than 0.05" * is_small
+    return f"no difference {'above 0.05' if is_small else 'found'}{at}"
 
 
 def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -130,26 +134,17 @@ def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for cell, models in split(trials, ["arm"]):
-        losses = models.assign(val_loss=models["val_loss"].fillna(math.inf))
-        means = losses.groupby("learning_rate")[["val_loss", "failed"]].mean()
-        rates, loss = list(means.index), means["val_loss"].to_numpy()
-        best = rates.index(least(dict(zip(rates, loss, strict=True))))
-        near = loss <= loss[best] + NEAR
-        low = next(i for i in range(best, -1, -1) if i == 0 or not near[i - 1])
-        high = next(i for i in range(best, len(near)) if i == len(near) - 1 or not near[i + 1])
-        learns = means["failed"].iloc[best] < 1
-        chosen = select(runs, arm=cell["arm"])
-        lost = {*chosen.loc[chosen["failed"] > 0, "learning_rate"]}
-        lost |= {*means.index[means["failed"] > 0]}
-        stable = [rate for rate in rates if rate not in lost]
-        rows.append(
-            {
-                **cell,
-                "best": rates[best],
-                "from": rates[low] if learns else math.nan,
-                "to": rates[high] if learns else math.nan,
-                "stable": max(stable, default=math.nan),
-                "largest": rates[-1],
-            }
-        )
+        losses, chosen = by_rate(models), select(runs, **cell)
+        best = chosen["learning_rate"].iloc[0]
+        near = losses <= losses[best] + NEAR
+        ends = [
+            side.index[side.cumprod() > 0][-1] for side in (near.loc[:best][::-1], near.loc[best:])
+        ]
+        learns = select(models, learning_rate=best, failed=0)
+        lost = {*select(models, failed=1)["learning_rate"]}
+        lost |= {*select(chosen, failed=1)["learning_rate"]}
+        stable = [rate for rate in losses.index if rate not in lost]
+        low, high = ends if len(learns) else (math.nan, math.nan)
+        row = {"best": best, "from": low, "to": high, "stable": max(stable, default=math.nan)}
+        rows.append({**cell, **row, "largest": losses.index[-1]})
     return pd.DataFrame(rows, columns=TABLES["sensitivity"].names)

@@ -1,19 +1,26 @@
-"""What a card says of losses and learning rates, on tables that the tests write."""
+"""What a card measures, and says of losses and learning rates, on what the tests write."""
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+import stored_models
+import torch
 from pydantic import ValidationError
+from recipes import recipe as stack_of
 
 from normscope.custom_arms import name_card_norms
+from normscope.nn.recipe import Custom, Norm
 from normscope.pages.drawing import Look
 from normscope.statistics.levels import FEWEST
 from normscope.studies.card import pages, tabulate
 from normscope.studies.card.grid import COMPARED, UNTRAINED, Card, Regime, budgets
-from normscope.studies.card.recipe import CardTables
+from normscope.studies.card.probe import alone, probe
+from normscope.studies.card.recipe import CardTables, NormProbe
+from normscope.studies.stage import ProbeInputs
 from normscope.studies.study import Settings
 
 LOOK = Look(width_mm=160, font_pt=9, level=0.95)
@@ -178,10 +185,10 @@ def test_budgets_can_decide_what_they_compare():
     ("card", "reason"),
     [
         ({"norm": []}, "at least 1 item"),
-        ({"norm": "dyt dyt"}, "given twice: dyt"),
-        ({"norm": "nonsense"}, "unknown arm 'nonsense'"),
-        ({"norm": "dyt", "budget": "5 mn"}, "no budget '5 mn'; did you mean 5 min?"),
-        ({"norm": "dyt", "seeds": 3}, "Extra inputs are not permitted"),
+        ({"norm": ["dyt", "dyt"]}, "given twice: dyt"),
+        ({"norm": ["nonsense"]}, "unknown arm 'nonsense'"),
+        ({"norm": ["dyt"], "budget": "5 mn"}, "no budget '5 mn'; did you mean 5 min?"),
+        ({"norm": ["dyt"], "seeds": 3}, "Extra inputs are not permitted"),
     ],
 )
 def test_wrong_cards(card: dict[str, Any], reason: str):
@@ -224,3 +231,39 @@ def test_classes_become_arms():
     unchanged: list[Any] = [{}, {"card": None}, {"card": {}}, {"card": {"norm": 3}}, []]
     for other in unchanged:
         name_card_norms(other)
+
+
+@pytest.mark.parametrize(("losses", "sound"), [([1.5, None], [1]), ([None, None], [])])
+def test_models_that_diverged_count_at_their_start_alone(losses, sound, tmp_path: Path, data: Path):
+    stack = stack_of("dyt", "pre", seeds=[1, 2])
+    stored_models.write(tmp_path / "models", stack, losses)
+    measured = NormProbe(norm=stack.norm, windows=2, depths=[3], inits=["gpt2"], seeds=[3])
+    inputs = ProbeInputs(models=tmp_path, name="models", data=data)
+    tables = probe(measured, inputs, torch.device("cpu"))
+    layers = tables["layers"].groupby("state")["seed"].unique().map(sorted).to_dict()
+    assert layers == {"start": [1, 2]} | ({"trained": sound} if sound else {})
+    assert tables["outputs"]["seed"].tolist() == sound
+    assert tables["outputs"].notna().all(axis=None)
+
+
+@pytest.mark.parametrize(("factor", "scale"), [("self.gain", 0), ("0", math.nan)])
+def test_a_norm_whose_output_is_zero_at_the_start_is_measured_with_other_gains(
+    factor, scale, tmp_path: Path
+):
+    (tmp_path / "n.py").write_text(
+        "import torch\nfrom torch import nn\n"
+        "class N(nn.Module):\n"
+        "    def __init__(self, d):\n"
+        "        super().__init__()\n"
+        "        self.gain = nn.Parameter(torch.zeros(d))\n"
+        "    def forward(self, x):\n"
+        f"        return {factor} * x / x.square().mean(-1, keepdim=True).sqrt()\n"
+    )
+    custom = Custom(name="n.py:N", folder=str(tmp_path), code="0")
+    measured = NormProbe(
+        norm=Norm(statistic="custom", custom=custom),
+        **{"windows": 2, "depths": [3], "inits": ["gpt2"], "seeds": [3]},
+    )
+    row = alone(measured, 32)
+    assert row["scale"] == pytest.approx(scale, abs=1e-9, nan_ok=True)
+    assert row["nearest"] == ("" if math.isnan(scale) else "rmsnorm")

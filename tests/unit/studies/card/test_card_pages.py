@@ -19,8 +19,9 @@ from normscope.io.tables import write_tables
 from normscope.pages.drawing import Look
 from normscope.pilot import read_project
 from normscope.studies.card import pages
-from normscope.studies.card.grid import COMPARED, REFERENCE
+from normscope.studies.card.grid import COMPARED
 from normscope.studies.card.pages import TYPICAL
+from normscope.studies.card.recipe import REFERENCE
 from normscope.studies.card.tables import SPEED, TABLES
 
 NORMS = [REFERENCE, "dyt", "none"]
