@@ -58,7 +58,7 @@ def best_rates(pilots: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for cell, models in split(pilots, CELL):
         losses = by_rate(models)
-        best = least(losses.to_dict())
+        best = least(dict(zip(losses.index, losses, strict=True)))
         at_edge = best in (losses.index[0], losses.index[-1])
         rows.append({**cell, "learning_rate": best, "at_edge": at_edge})
     return pd.DataFrame(rows)
