@@ -9,13 +9,11 @@ from matplotlib.figure import Figure
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select, split
-from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes, in_order
+from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes
 
 PLACES = {"all": style.COLORS[0], "final": style.COLORS[2], "blocks": style.COLORS[1]}
 NAMES = {"all": "all norms", "final": "final norm", "blocks": "block norms"}
-NO_LINE: dict = {"linestyle": ""}
-NO_MARK: dict = {"marker": ""}
-HELD: dict = {"linestyle": (0, (4, 1.5)), "marker": "s"}
+PENALTY: dict = {"linestyle": (0, (4, 1.5)), "marker": "s"}
 EXACT = "0.6"
 SHIFT = 0.04  # of the share, over which places are dodged
 RULE = "center_scale"
@@ -29,11 +27,11 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
         place = key["surrogates_in"]
         shares = doses["radial_share"] + style.dodge([*PLACES].index(place), len(PLACES), SHIFT)
         look: dict = {"color": PLACES[place], "marker": "o"}
-        look |= HELD if key["sigma_penalty"] else {}
+        look |= PENALTY if key["sigma_penalty"] else {}
         # with nothing left in there is no cost by definition, and no model
-        axis.plot([0, *shares], [0, *doses["mean"]], **look | NO_MARK)
+        axis.plot([0, *shares], [0, *doses["mean"]], **look | {"marker": ""})
         ends = doses["low"], doses["high"]
-        style.estimates(axis, shares, doses["mean"], ends, **look | NO_LINE)
+        style.estimates(axis, shares, doses["mean"], ends, **look | {"linestyle": ""})
     swept = sorted({0.0, *costs["radial_share"]})
     axis.set_xticks(swept, [f"{share:g}" for share in swept])
     axis.set_xlabel("share of the radial part left in")
@@ -41,11 +39,10 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
 
 def draw_sigma(axis: Axes, sigma: pd.DataFrame) -> None:
     """The scale before the final norm over steps, of the exact pass and of all left in."""
-    shown = sigma[(sigma["norm_backward"] == "exact") | (sigma["norm_backward"] == RULE)]
-    shown = select(shown, radial_share=1.0)
+    shown = select(sigma[sigma["norm_backward"].isin(["exact", RULE])], radial_share=1.0)
     for key, line in split(shown, ["norm_backward", "surrogates_in", "sigma_penalty"]):
         color = EXACT if key["norm_backward"] == "exact" else PLACES[key["surrogates_in"]]
-        dashes = HELD["linestyle"] if key["sigma_penalty"] else "-"
+        dashes = PENALTY["linestyle"] if key["sigma_penalty"] else "-"
         axis.plot(line["step"], line["mean"], color=color, linestyle=dashes)
         axis.fill_between(line["step"], line["low"], line["high"], color=color, alpha=0.12, lw=0)
     axis.set_xlabel("step")
@@ -61,7 +58,7 @@ def draw(
         for name, table in tables.items()
     }
     doses = select(kept["costs"], norm_backward=RULE)
-    feedback = in_order(list(doses["feedback"]), FEEDBACK)
+    feedback = [name for name in FEEDBACK if (doses["feedback"] == name).any()]
     figure, axes = style.canvas(look.width_mm, 120, 2, max(1, len(feedback)), shared=False)
     for row in axes:
         style.share_y(row)
@@ -76,6 +73,6 @@ def draw(
     axes[0, 0].set_ylabel("cost (nats)")
     axes[1, 0].set_ylabel("sigma before the final norm\n(geometric mean)")
     looks: dict[str, dict] = {NAMES[place]: {"color": color} for place, color in PLACES.items()}
-    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", **HELD}}
+    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", **PENALTY}}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
     return figure, describe_outcomes(select(kept["losses"], norm_backward=RULE))

@@ -1,6 +1,7 @@
 """Figure jacobian: what each norm removes of the gradient, layer by layer."""
 
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,8 @@ from normscope.nn.arms import ARMS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
+from normscope.studies.arms import in_order
+from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample
 from normscope.studies.jacobian.recipe import SETTING
 
 MEASURES = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
@@ -50,7 +52,7 @@ def draw_line(axis: Axes, line: pd.DataFrame, look: dict, *, bars: bool) -> None
 def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     """Lines over the norms of one protocol, arm, measure and kind of feedback."""
     axis.axhline(1, color="0.6", linewidth=0.6)
-    kinds = in_order(list(panel["attention"]), ATTENTION)
+    kinds = [name for name in ATTENTION if (panel["attention"] == name).any()]
     for i, attention in enumerate(kinds):
         for (signal, variant), (_, mark) in KINDS.items():
             line = select(panel, attention=attention, signal=signal, variant=variant)
@@ -59,27 +61,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
             is_own = (signal, variant) == ("own", "corrected")
             draw_line(axis, line.sort_values("index"), look, bars=is_own)
     ticks = panel.drop_duplicates("index").sort_values("index")
-    labels = [layer_label(name) for name in ticks["layer"]]
-    axis.set_xticks(list(ticks["index"]), labels)
-
-
-def grid(
-    runs: pd.DataFrame, shown: pd.DataFrame, protocols: list[str]
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Arm and measure of the panels of a cell, protocol and feedback of every cell."""
-    rows = [
-        (arm, measure)
-        for arm in in_order(list(shown["arm"]), ARMS)
-        for measure in MEASURES
-        if len(select(shown, arm=arm, measure=measure))
-    ]
-    columns = [
-        (protocol, feedback)
-        for protocol in protocols
-        for feedback in in_order(list(runs["feedback"]), FEEDBACK)
-        if len(select(runs, protocol=protocol, feedback=feedback))
-    ]
-    return rows, columns
+    axis.set_xticks(list(ticks["index"]), [layer_label(name) for name in ticks["layer"]])
 
 
 def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list) -> None:
@@ -88,10 +70,10 @@ def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list)
     for (protocol, feedback), cell in zip(columns, axes, strict=False):
         for (arm, measure), axis, first in zip(rows, cell, axes[0], strict=False):
             axis.sharey(first)
-            cell_of = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
-            draw_panel(axis, select(shown, **cell_of))
-            n = style.sample_size(select(shown, **cell_of)["n"])
-            axis.set_title(f"{protocol}, {FEEDBACK[feedback]}, {n}")
+            where = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
+            panel = select(shown, **where)
+            draw_panel(axis, panel)
+            axis.set_title(f"{protocol}, {FEEDBACK[feedback]}, {style.sample_size(panel['n'])}")
             if style.is_first(axis):
                 axis.set_ylabel(f"{f'{ARMS[arm].label}: ' * name_arm}{MEASURES[measure]}")
         cell[-1].set_xlabel("norm layer")
@@ -109,7 +91,10 @@ def draw(
     runs, layers = tables["losses"], tables["layers_by_cell"]
     runs = runs[runs["protocol"].isin(protocols) & (runs["norm_backward"] == "exact")]
     shown = layers[layers["measure"].isin(MEASURES) & (layers["mean"] > NOISE)]
-    rows, columns = grid(runs, shown, protocols)
+    of_rows, of_columns = shown.groupby(["arm", "measure"]), runs.groupby(["protocol", "feedback"])
+    arms = in_order(list(shown["arm"]))
+    rows = [row for row in product(arms, MEASURES) if row in of_rows.groups]
+    columns = [cell for cell in product(protocols, FEEDBACK) if cell in of_columns.groups]
     n = max(1, len(columns))
     figure, axes = style.wrapped(
         look.width_mm, MM_PER_ROW, REST_MM, n, rows=max(1, len(rows)), most=2
