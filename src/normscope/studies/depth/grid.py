@@ -84,10 +84,10 @@ class Depth(TransformerStudy):
 
     @model_validator(mode="after")
     def can_be_trained(self) -> Self:
-        checked("sizes", lambda: [self.sizes.model(shape) for shape in self._start()])
+        checked("sizes", lambda: [self.sizes.model(s) for grid in self.start for s in grid.cells()])
         checked("trained", self.trainings)
         kept: dict[Shape, Schedule] = {}
-        for cell in self._kept_cells():
+        for cell in self.jobs_to_probe().values():
             if kept.setdefault(cell.shape, cell.schedule) != cell.schedule:
                 raise ValueError(
                     f"kept: {cell.shape} is trained at {kept[cell.shape]} and at {cell.schedule}: "
@@ -113,53 +113,31 @@ class Depth(TransformerStudy):
     def context(self) -> int:
         return self.sizes.block_size
 
-    def _start(self) -> dict[Shape, list[int]]:
-        """The seeds of every shape that is probed at the start."""
-        return {shape: grid.seeds for grid in self.start for shape in grid.cells()}
-
-    def _kept_cells(self) -> list[Cell]:
-        """The trained cells whose models are probed."""
-        return [
-            cell for grid in self.trained for cell in grid.cells() if cell.schedule in self.kept
-        ]
-
-    def _kept(self) -> dict[Shape, list[str]]:
-        """The jobs of every trained shape whose models are probed."""
-        names: dict[Shape, list[str]] = {}
-        for name, cell in self.cells().items():
-            if cell.schedule in self.kept:
-                names.setdefault(cell.shape, []).append(name)
-        return names
+    def jobs_to_probe(self) -> dict[str, Cell]:
+        """The training jobs whose models are probed, with their cells."""
+        return {name: cell for name, cell in self.cells().items() if cell.schedule in self.kept}
 
     def probes(self) -> dict[str, Place]:
         """Models by placement: what each probing job probes."""
-        start, trained = self._start(), self._kept()
+        start = {shape: grid.seeds for grid in self.start for shape in grid.cells()}
+        trained: dict[Shape, list[str]] = {}
+        for name, cell in self.jobs_to_probe().items():
+            trained.setdefault(cell.shape, []).append(name)
         probes: dict[str, list[Probe]] = {}
         for shape in dict.fromkeys([*start, *trained]):
-            probe = Probe(
-                shape=shape,
-                norm=ARMS[shape.arm].norm,
-                seeds=start.get(shape, []),
-                trained=trained.get(shape, []),
-            )
+            models = {"seeds": start.get(shape, []), "trained": trained.get(shape, [])}
+            probe = Probe(shape=shape, norm=ARMS[shape.arm].norm, **models)
             probes.setdefault(shape.placement, []).append(probe)
         shared = {"sizes": self.sizes, "windows": self.windows, "spectra": self.spectra}
         return {place: Place(probes=listed, **shared) for place, listed in probes.items()}
 
     def probed(self, name: str) -> list[str]:
         """The training jobs of a placement, after which the probing job is called."""
-        return [n for s, names in self._kept().items() for n in names if s.placement == name]
+        return [job for job, cell in self.jobs_to_probe().items() if cell.placement == name]
 
     def vocabulary(self) -> Vocabulary:
-        return Vocabulary(
-            {
-                "arm": ARMS,
-                "placement": get_args(Placement),
-                "init": get_args(Init),
-                "state": tables.STATES,
-                "layer": tuple(tables.LAYERS),
-            }
-        )
+        values = {"arm": ARMS, "placement": get_args(Placement), "init": get_args(Init)}
+        return Vocabulary({**values, "state": tables.STATES, "layer": tuple(tables.LAYERS)})
 
     def tabulation(self, settings: Settings) -> DepthTables:
         return DepthTables(

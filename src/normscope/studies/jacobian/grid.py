@@ -7,20 +7,9 @@ from pydantic import Field, model_validator
 
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, SurrogatesIn
-from normscope.schema import (
-    Distinct,
-    NonEmpty,
-    NonNegativeFloat,
-    PositiveInt,
-    Rate,
-    Share,
-)
+from normscope.schema import Distinct, NonEmpty, NonNegativeFloat, PositiveInt, Rate, Share
 from normscope.studies.jacobian import tables
-from normscope.studies.jacobian.recipe import (
-    Cell,
-    JacobianProbe,
-    JacobianTables,
-)
+from normscope.studies.jacobian.recipe import Cell, JacobianProbe, JacobianTables
 from normscope.studies.protocols import ProtocolName, ProtocolStudy
 from normscope.studies.study import Grid, Settings, Stages
 from normscope.verdicts.vocabulary import Vocabulary
@@ -104,11 +93,8 @@ class Jacobian(ProtocolStudy):
 
     def probes(self) -> dict[str, JacobianProbe]:
         """Only models with the exact backward pass and without a penalty are probed."""
-        exact = [
-            name
-            for name, (cell, _) in self.blocks().items()
-            if cell.norm_backward == "exact" and not cell.sigma_penalty
-        ]
+        jobs = self.cells().items()
+        exact = [n for n, c in jobs if c.norm_backward == "exact" and not c.sigma_penalty]
         return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:

@@ -59,7 +59,7 @@ def probe(
         else:
             windows = batches(data, stack.model.block_size, recipe.windows, seed)
             validation, training = ((x.to(device), y.to(device)) for x, y in windows)
-            rows = decomposed(model.to(device, torch.float64), validation, training)
+            rows = decompose_norms(model.to(device, torch.float64), validation, training)
             layers += [row | {"seed": seed} for row in rows]
             rows = surrogate_gradients(model.float(), validation)
             gradients += [row | {"seed": seed} for row in rows]
@@ -105,7 +105,7 @@ def _backward(layer: nn.Module, seen: Seen) -> Tensor:
     return dx
 
 
-def _corrected(layer: nn.Module, seen: Seen) -> dict[str, float]:
+def _measure(layer: nn.Module, seen: Seen) -> dict[str, float]:
     """The measures of a layer; without token statistics, only those that do not need z."""
     exact = _backward(layer, seen)
     if not isinstance(layer, TokenNorm):
@@ -163,7 +163,7 @@ def names(model: Transformer) -> list[Row]:
     ]
 
 
-def decomposed(model: Transformer, validation: Batch, training: Batch) -> list[Row]:
+def decompose_norms(model: Transformer, validation: Batch, training: Batch) -> list[Row]:
     """One row per norm layer, signal and variant; an empty list without norm layers.
 
     Args:
@@ -181,7 +181,7 @@ def decomposed(model: Transformer, validation: Batch, training: Batch) -> list[R
         for head in heads:
             name = str(head["layer"])
             row = {"signal": signal, "variant": "corrected", "tokens": len(seen[name].x)}
-            row |= head | _corrected(layers[name], seen[name])
+            row |= head | _measure(layers[name], seen[name])
             if signal == "own" and "backprop" in signals:
                 row["alignment"] = _mean_cosine(seen[name].dy, signals["backprop"][name].dy)
             rows.append(row)

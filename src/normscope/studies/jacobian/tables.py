@@ -1,5 +1,7 @@
 """The tables of the jacobian study, as they are declared: rows, columns, meanings. No pandas."""
 
+from typing import Any
+
 from normscope.columns import COSINE, SHARE, Column, Metric, Table, count, estimate, key, many, text
 from normscope.formats import GENERAL, decimals
 from normscope.measure.names import SURROGATES
@@ -7,7 +9,9 @@ from normscope.studies import columns as shared
 
 HERE = "normscope.studies.jacobian.tabulate"
 DECOMPOSED = "normscope.measure.decomposition.decompose"
+PROBED = "normscope.studies.jacobian.probe.decompose_norms"
 COST = {"unit": "nats", "format": decimals(sign=True)}
+COS: dict[str, Any] = {"range": COSINE, "format": decimals()}
 
 PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
 ATTENTION = key("attention", "softmax attention, or linear attention")
@@ -27,69 +31,49 @@ IN = key(
 RADIAL = key("radial_share", "share of the radial part that a surrogate leaves in", float)
 SETTING = (PROTOCOL, shared.ARM, ATTENTION, FEEDBACK, PENALTY)
 VARIED = (*SETTING, BACKWARD, IN, RADIAL)
-CELL = (
-    *(PROTOCOL, shared.ARM, ATTENTION, FEEDBACK, BACKWARD, IN, RADIAL, PENALTY),
-    shared.LEARNING_RATE,
-)
+CELL = (*SETTING[:-1], BACKWARD, IN, RADIAL, PENALTY, shared.LEARNING_RATE)
 
 SIGNAL = key("signal", "gradient that is decomposed: the model's own, or that of backpropagation")
 VARIANT = key("variant", "as published, or corrected")
 PLACE = key("place", "norms of the blocks, the final norm, or all")
 D = count("d", "width that the norm normalizes over")
 WHICH_NORM = (
-    SIGNAL,
-    VARIANT,
-    key("layer", "name of the norm"),
-    PLACE,
-    shared.INDEX.but(role="measure"),
-    text("kind", "what the norm stands before"),
-    D,
+    *(SIGNAL, VARIANT, key("layer", "name of the norm"), PLACE),
+    *(shared.INDEX.but(role="measure"), text("kind", "what the norm stands before"), D),
 )
 SHARES = {
     "r_mean": "share of the gradient's energy along 1",
     "r_radial": "share along z, the normalized activations",
     "r_tangent": "share of the rest",
 }
+SHARES_OF_BATCH = {
+    f"{name}_of_batch": f"{what}, over the whole batch" for name, what in SHARES.items()
+}
+SIGMAS = {
+    "sigma_mean": "mean standard deviation of a token before the norm",
+    "sigma_std": "its standard deviation over tokens",
+}
+ERRORS = {f"error_{rule}": f"relative error of {rule}" for rule in SURROGATES} | {
+    "error_closed_form": "relative error of the closed form against autograd",
+    "error_identity": "error of the cosine that the shares predict",
+    "error_without_gain": "relative error if the gain is left out",
+}
 MEASURED = (
     *many(SHARES, range=SHARE, source=DECOMPOSED, format=decimals(4)),
-    *many(
-        {
-            f"{name}_of_batch": f"{meaning}, over the whole batch"
-            for name, meaning in SHARES.items()
-        },
-        range=SHARE,
-        source=DECOMPOSED,
-    ),
-    *many(
-        {
-            "sigma_mean": "mean standard deviation of a token before the norm",
-            "sigma_std": "its standard deviation over tokens",
-        },
-        source=DECOMPOSED,
-    ),
+    *many(SHARES_OF_BATCH, range=SHARE, source=DECOMPOSED),
+    *many(SIGMAS, source=DECOMPOSED),
     *many(
         {f"cos_{rule}": f"cosine of {rule} with the exact pass" for rule in SURROGATES},
-        range=COSINE,
-        format=decimals(),
         source=DECOMPOSED,
+        **COS,
     ),
-    *many(
-        {f"error_{rule}": f"relative error of {rule}" for rule in SURROGATES}
-        | {
-            "error_closed_form": "relative error of the closed form against autograd",
-            "error_identity": "error of the cosine that the shares predict",
-            "error_without_gain": "relative error if the gain is left out",
-        },
-        format=decimals(),
-        source=DECOMPOSED,
-    ),
+    *many(ERRORS, format=decimals(), source=DECOMPOSED),
     Column(
         "alignment",
         "cosine of the model's gradient with that of backpropagation",
-        range=COSINE,
-        format=decimals(),
         title="cos to backprop",
-        source="normscope.studies.jacobian.probe.decomposed",
+        source=PROBED,
+        **COS,
     ),
 )
 MEASURES = [column.name for column in MEASURED]
@@ -106,27 +90,15 @@ COSINES = {  # of a surrogate, measured in the exact twin
 }
 
 # columns of the files of a probing job, all of whose models are of one cell
-LAYERS = (
-    shared.SEED,
-    *WHICH_NORM,
-    count("tokens", "tokens that are averaged"),
-    *MEASURED,
-)
+LAYERS = (shared.SEED, *WHICH_NORM, count("tokens", "tokens that are averaged"), *MEASURED)
 GRADIENTS = (
-    shared.SEED,
-    SIGNAL,
-    BACKWARD,
-    IN,
+    *(shared.SEED, SIGNAL, BACKWARD, IN),
     Column("cosine", "cosine with the exact gradient of all parameters", range=COSINE),
     Column("error", "relative error of the gradient of all parameters"),
 )
 
 TABLES = {
-    "layers": Table(
-        "one norm of a trained model",
-        (*CELL, *LAYERS),
-        "normscope.studies.jacobian.probe.decomposed",
-    ),
+    "layers": Table("one norm of a trained model", (*CELL, *LAYERS), PROBED),
     "gradients": Table(
         "one surrogate put into a trained model",
         (*SETTING, shared.LEARNING_RATE, *GRADIENTS),
@@ -140,7 +112,7 @@ TABLES = {
     "chosen": Table(
         "one trained model at the learning rate that was chosen for it",
         (*VARIED, shared.SEED, *CHOSEN, *OUTCOME, DIVERGED),
-        f"{HERE}.chosen",
+        f"{HERE}.choose_rates",
     ),
     "layers_by_cell": Table(
         "one measure of a norm, over models",
@@ -161,9 +133,7 @@ TABLES = {
     "surrogates": Table(
         "one model trained with a surrogate, and its exact twin",
         (
-            *VARIED,
-            shared.SEED,
-            *CHOSEN,
+            *(*VARIED, shared.SEED, *CHOSEN),
             Column("learning_rate_exact", "learning rate of the exact twin", format=GENERAL),
             AT_EDGE_EXACT,
             shared.CAPPED_LOSS,
@@ -173,7 +143,7 @@ TABLES = {
             Column("cost", "capped loss minus that of the exact twin", **COST),
             shared.FAILED.but(meaning="whether the model or its twin failed"),
             DIVERGED.but(meaning="whether the model or its twin diverged"),
-            *many(COSINES, range=COSINE, format=decimals()),
+            *many(COSINES, **COS),
         ),
         f"{HERE}.surrogates",
         learned=shared.LEARNED,
@@ -181,12 +151,8 @@ TABLES = {
     "costs": Table(
         "one surrogate in a setting",
         (
-            *VARIED,
-            shared.N,
-            shared.FAILURES,
-            shared.DIVERGENCES,
-            shared.RATE,
-            shared.AT_EDGE,
+            *(*VARIED, shared.N, shared.FAILURES, shared.DIVERGENCES),
+            *(shared.RATE, shared.AT_EDGE),
             shared.RATE.but(
                 name="rate_exact", meaning="learning rate of the exact twins", title="exact rate"
             ),
@@ -195,9 +161,8 @@ TABLES = {
             Column(
                 "cosine",
                 "mean cosine of the gradient of all parameters",
-                range=COSINE,
-                format=decimals(),
                 title="cos of all parameters",
+                **COS,
             ),
             *estimate(
                 "mean",
@@ -214,9 +179,7 @@ TABLES = {
     "slopes": Table(
         "one seed of a setting and place",
         (
-            *SETTING,
-            IN,
-            shared.SEED,
+            *(*SETTING, IN, shared.SEED),
             Column("slope", "growth of the cost from no radial part to all of it", **COST),
             shared.FAILED,
         ),

@@ -9,9 +9,8 @@ import pandas as pd
 
 from normscope.io.tables import collect
 from normscope.measure.names import SURROGATES
-from normscope.statistics import tuning
 from normscope.statistics.summary import describe, select, split, summarize
-from normscope.statistics.tuning import commonest_setting
+from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
 from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
 from normscope.studies.outcome import trained_models
@@ -35,7 +34,7 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
     gradients = collect(inputs.probes, "gradients.csv", settings)
     losses = trained_models(recipe, inputs)[TABLES["losses"].names]
-    picked = chosen(losses)
+    picked = choose_rates(losses)
     paid = surrogates(picked, layers, gradients)
     curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)
     return {
@@ -100,60 +99,45 @@ def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
     return table[TABLES["by_place"].names]
 
 
-def chosen(losses: pd.DataFrame) -> pd.DataFrame:
-    """One row per seed of a setting and backward pass, at the rate chosen for it.
+def choose_rates(losses: pd.DataFrame) -> pd.DataFrame:
+    """Table ``chosen``: one row per seed of a setting and backward pass, at the rate chosen for it.
 
     A run that diverged has the loss of a uniform predictor (``normscope.statistics.outcome``).
-
-    Args:
-        losses: one row per model, with the columns of a cell, seed, capped_loss, failed,
-            diverged_at.
     """
     table = losses.assign(diverged=losses["diverged_at"].notna())
-    return tuning.chosen(table, VARIED, by="capped_loss")[TABLES["chosen"].names]
-
-
-def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
-    """The models trained with a surrogate, each with ``cost``: its loss minus its exact twin's.
-
-    ``diverged`` and ``failed`` say whether one of the two did.
-    """
-    is_exact = picked["norm_backward"] == "exact"
-    twin = picked.loc[is_exact, [*SETTING, "seed", *CHOSEN]]
-    pairs = picked[~is_exact].merge(twin, on=[*SETTING, "seed"], suffixes=("", "_exact"))
-    pairs["cost"] = pairs["capped_loss"] - pairs["capped_loss_exact"]
-    for outcome in ("failed", "diverged"):
-        pairs[outcome] |= pairs[f"{outcome}_exact"]
-    return pairs
+    return chosen(table, VARIED, by="capped_loss")[TABLES["chosen"].names]
 
 
 def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
     """One row per model trained with a surrogate: its cost, and its cosines with the exact pass.
 
-    Cosines are measured in the exact twin: means over block norms, at the final norm, and of the
-    gradient of all parameters. They are 1 at norms that are not replaced, and unknown for a dose.
+    ``cost`` is its loss minus that of its exact twin; ``diverged`` and ``failed`` say whether one
+    of the two did. Cosines are measured in the exact twin: means over block norms, at the final
+    norm, and of the gradient of all parameters. They are 1 at norms that are not replaced, and
+    unknown for a dose.
 
     Args:
         picked: rows of ``chosen``.
         layers, gradients: what was measured of the exact models.
     """
-    table = with_costs(picked)
-    trained = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
-    names = [f"cos_{rule}" for rule in SURROGATES]
     keys = [*SETTING, "seed"]
-    at = {
-        place: rows.groupby(keys)[names].mean().to_dict()
-        for place, rows in trained.groupby("place")
-    }
-    records = table.to_dict("records")
+    is_exact = picked["norm_backward"] == "exact"
+    twin = picked.loc[is_exact, [*keys, *CHOSEN]]
+    table = picked[~is_exact].merge(twin, on=keys, suffixes=("", "_exact"))
+    table["cost"] = table["capped_loss"] - table["capped_loss_exact"]
+    for outcome in ("failed", "diverged"):
+        table[outcome] |= table[f"{outcome}_exact"]
+    of_norms = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
+    names = [f"cos_{rule}" for rule in SURROGATES]
     for name, place in (("blocks", "block"), ("final", "final")):
-        table[f"cosine_{name}"] = [_cosine(row, name, at.get(place, {})) for row in records]
-    whole = select(gradients, signal="own").rename(columns={"cosine": "cosine_parameters"})
-    whole = whole.rename(columns={"learning_rate": "learning_rate_exact"})
-    keys = [*SETTING, "norm_backward", "surrogates_in", "seed", "learning_rate_exact"]
+        at = select(of_norms, place=place).groupby(keys)[names].mean().to_dict()
+        table[f"cosine_{name}"] = [_cosine(row, name, at) for row in table.to_dict("records")]
+    whole = select(gradients, signal="own").rename(
+        columns={"cosine": "cosine_parameters", "learning_rate": "learning_rate_exact"}
+    )
+    keys += ["norm_backward", "surrogates_in", "learning_rate_exact"]
     dtypes = {"seed": int, "learning_rate_exact": float, "sigma_penalty": float}
-    whole = whole[[*keys, "cosine_parameters"]].astype(dtypes)
-    table = table.merge(whole, on=keys, how="left")
+    table = table.merge(whole[[*keys, "cosine_parameters"]].astype(dtypes), on=keys, how="left")
     table.loc[table["radial_share"] < 1, list(COSINES)] = math.nan
     return table[TABLES["surrogates"].names]
 
@@ -178,16 +162,12 @@ def costs(paid: pd.DataFrame, level: float) -> pd.DataFrame:
     """
     twins = {"learning_rate_exact": "learning_rate", "at_edge_exact": "at_edge"}
     rows = []
-    for cell, group in split(paid, VARIED):
+    for row, group in split(paid, VARIED):
         exact = commonest_setting(group[[*twins]].rename(columns=twins))
-        rows.append(
-            cell
-            | {name: int(group[name].sum()) for name in ("failed", "diverged")}
-            | {"loss": group["capped_loss"].mean(), "cosine": group["cosine_parameters"].mean()}
-            | commonest_setting(group)
-            | {f"{name}_exact": value for name, value in exact.items()}
-            | describe(group["cost"], level)
-        )
+        row.update({name: int(group[name].sum()) for name in ("failed", "diverged")})
+        row.update(loss=group["capped_loss"].mean(), cosine=group["cosine_parameters"].mean())
+        row.update(commonest_setting(group) | {f"{name}_exact": x for name, x in exact.items()})
+        rows.append(row | describe(group["cost"], level))
     return pd.DataFrame(rows, columns=TABLES["costs"].names)
 
 

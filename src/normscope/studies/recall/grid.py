@@ -9,14 +9,7 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Seed, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import (
-    MODEL_FILES,
-    Grid,
-    Settings,
-    Size,
-    Stages,
-    TrainedStudy,
-)
+from normscope.studies.study import MODEL_FILES, Grid, Settings, Size, Stages, TrainedStudy
 from normscope.verdicts.vocabulary import Vocabulary
 
 MOMENTS = "moments.safetensors"  # Adam's
@@ -146,11 +139,9 @@ class Recall(TrainedStudy):
 
     def probes(self) -> dict[str, RecallProbe]:
         """One job per task: its models are so small that a job per model would cost more."""
-        cells = self.cells()
-        jobs = {
-            task: {name: cell for name, cell in cells.items() if cell.task == task}
-            for task in dict.fromkeys(cell.task for cell in cells.values())
-        }
+        jobs: dict[str, dict[str, Cell]] = {}
+        for name, cell in self.cells().items():
+            jobs.setdefault(cell.task, {})[name] = cell
         return {t: RecallProbe(jobs=some, directions=self.directions) for t, some in jobs.items()}
 
     def probed(self, name: str) -> list[str]:

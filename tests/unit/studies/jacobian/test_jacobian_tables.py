@@ -30,13 +30,12 @@ from normscope.studies.jacobian.tabulate import (
     PARTS,
     at_chosen_rate,
     by_layer,
-    chosen,
+    choose_rates,
     costs,
     parts,
     sigma,
     slopes,
     surrogates,
-    with_costs,
 )
 
 NO_LAYERS, NO_GRADIENTS = frame([], LAYERS), frame([], GRADIENTS)
@@ -49,11 +48,11 @@ def at_rates(losses: Mapping[float, Sequence[float | None]], **changes: Any) -> 
         for rate, of_seeds in losses.items()
         for seed, loss in enumerate(of_seeds)
     ]
-    return chosen(frame(rows))
+    return choose_rates(frame(rows))
 
 
 def paid(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return surrogates(chosen(frame(rows)), NO_LAYERS, NO_GRADIENTS)
+    return surrogates(choose_rates(frame(rows)), NO_LAYERS, NO_GRADIENTS)
 
 
 def test_every_backward_pass_has_a_rate_chosen_for_it():
@@ -61,10 +60,10 @@ def test_every_backward_pass_has_a_rate_chosen_for_it():
         *picked({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
         *picked({"exact": [2.0, 2.0], "projected": [2.5, 2.0]}, learning_rate=0.01),
     ]
-    choices = by(chosen(frame(rows)), "norm_backward", "seed")
+    choices = by(choose_rates(frame(rows)), "norm_backward", "seed")
     rates = {rule: row["learning_rate"] for (rule, _), row in choices.items()}
     assert rates == {"exact": 0.1, "projected": 0.01}
-    costs_ = by(with_costs(chosen(frame(rows))), "seed")
+    costs_ = by(paid(rows), "seed")
     assert [costs_[seed]["cost"] for seed in (0, 1)] == [1.5, 1.0]
 
 
@@ -164,7 +163,7 @@ def cosines(name: str, **changes: Any) -> list[float]:
     gradients += [gradient(1, 0.1, rule, place, learning_rate=0.5, **changes)]
     gradients += [gradient(1, 0.1, rule, "blocks" if place != "blocks" else "all", **changes)]
     layers = frame([row | changes for row in OF_SEEDS], LAYERS)
-    table = surrogates(chosen(frame(rows)), layers, frame(gradients, GRADIENTS))
+    table = surrogates(choose_rates(frame(rows)), layers, frame(gradients, GRADIENTS))
     row = by(table, "seed")[1]
     return [row[f"cosine_{where}"] for where in ("blocks", "final", "parameters")]
 

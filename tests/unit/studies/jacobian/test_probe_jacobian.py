@@ -21,7 +21,7 @@ from normscope.studies.jacobian.probe import (
     Batch,
     at_norms,
     backprop,
-    decomposed,
+    decompose_norms,
     parameter_gradient,
     surrogate_gradients,
 )
@@ -148,7 +148,7 @@ def test_backprop_is_the_plain_models_gradient_and_is_undone_even_after_an_excep
 @pytest.mark.parametrize("arm", ["layernorm", "rmsnorm", "dyt"])
 @pytest.mark.parametrize("feedback", ["backprop", "fa"])
 def test_every_layer_has_a_row_a_signal_and_layernorm_one_as_published(arm, feedback):
-    rows = decomposed(transformer(arm, feedback=feedback), batch(), batch(1, windows=2))
+    rows = decompose_norms(transformer(arm, feedback=feedback), batch(), batch(1, windows=2))
     signals = ["own"] if feedback == "backprop" else ["own", "backprop"]
     expected = [
         (layer, signal, "corrected", 3 * T) for signal in signals for layer in LAYERS["pre"]
@@ -163,7 +163,7 @@ def test_every_layer_has_a_row_a_signal_and_layernorm_one_as_published(arm, feed
 
 def test_published_rows_are_of_the_training_batch_and_the_gradient_without_gain():
     model = transformer(feedback="fa")
-    rows = by(DataFrame(decomposed(model, batch(), batch(1))), "variant", "signal", "layer")
+    rows = by(DataFrame(decompose_norms(model, batch(), batch(1))), "variant", "signal", "layer")
     for name, seen in at_norms(model, batch(1)).items():
         row = rows["published", "own", name]
         assert {k: row[k] for k in published(*seen)} == pytest.approx(published(*seen), rel=1e-12)
@@ -173,7 +173,7 @@ def test_published_rows_are_of_the_training_batch_and_the_gradient_without_gain(
 @PLACEMENTS
 @pytest.mark.parametrize("arm", TOKEN_ARMS)
 def test_the_closed_form_is_autograds_at_every_norm_of_a_model(arm, placement):
-    rows = decomposed(transformer(arm, placement, feedback="fa"), batch(), batch(1))
+    rows = decompose_norms(transformer(arm, placement, feedback="fa"), batch(), batch(1))
     corrected = [row for row in rows if row["variant"] == "corrected"]
     assert [row["layer"] for row in corrected] == 2 * LAYERS[placement]
     assert {row["d"] for row in corrected if "f." in str(row["layer"])} <= {4}  # of a head
@@ -189,7 +189,7 @@ def test_the_closed_form_is_autograds_at_every_norm_of_a_model(arm, placement):
 def test_a_layer_without_token_statistics_is_compared_with_passing_the_gradient_on(arm):
     """In evaluation BatchNorm and the pointwise maps are diagonal: dx = f'(x) dy."""
     model = transformer(arm)
-    rows = by(DataFrame(decomposed(model, batch(), batch(1))), "layer")
+    rows = by(DataFrame(decompose_norms(model, batch(), batch(1))), "layer")
     assert list(rows) == LAYERS["pre"]
     for name, (x, dy) in at_norms(model, batch()).items():
         h, layer = 1e-6, model.get_submodule(name)
@@ -207,7 +207,7 @@ def test_a_layer_without_token_statistics_is_compared_with_passing_the_gradient_
 def test_alignment_is_the_mean_cosine_with_the_plain_models_gradient():
     model = transformer(feedback="dfa")
     signal, true = at_norms(model, batch()), at_norms(twin(model), batch())
-    rows = [row for row in decomposed(model, batch(), batch()) if "alignment" in row]
+    rows = [row for row in decompose_norms(model, batch(), batch()) if "alignment" in row]
     assert [row["layer"] for row in rows] == LAYERS["pre"]
     for row in rows:
         a, b = (seen[str(row["layer"])].dy.numpy() for seen in (signal, true))
