@@ -8,7 +8,7 @@ import pandas as pd
 from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.statistics.outcome import unigram_loss, with_outcome
-from normscope.statistics.summary import split, summarize
+from normscope.statistics.summary import select, split, summarize
 from normscope.statistics.tuning import chosen
 from normscope.studies.depth.recipe import DepthTables
 from normscope.studies.depth.tables import (
@@ -73,11 +73,21 @@ def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
     return table[table["n"] > 0]
 
 
+def _is_positive(values: pd.Series) -> bool:
+    """Whether a size has a logarithm in every block, of two blocks or more."""
+    return len(values) > 1 and bool((np.isfinite(values) & (values > 0)).all())
+
+
 def _rate(values: pd.Series) -> float:
-    """Factor per block of a size: least squares of its logarithm on depth; NaN below 2 blocks."""
-    if len(values) < 2 or not (np.isfinite(values) & (values > 0)).all():
+    """Factor per block of a size: least squares of its logarithm on depth; NaN if it has none."""
+    if not _is_positive(values):
         return math.nan
     return float(np.exp(np.polyfit(np.arange(len(values)), np.log(values), 1)[0]))
+
+
+def _log_spread(values: pd.Series) -> float:
+    """Standard deviation of the logarithm of a size over blocks; NaN if it has none."""
+    return float(np.log(values).std(ddof=0)) if _is_positive(values) else math.nan
 
 
 def _ratio(values: pd.Series, numerator: int, denominator: int) -> float:
@@ -86,13 +96,6 @@ def _ratio(values: pd.Series, numerator: int, denominator: int) -> float:
         return math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.divide(values.iloc[numerator], values.iloc[denominator]))
-
-
-def _log_spread(values: pd.Series) -> float:
-    """Standard deviation of the logarithm of a size over blocks; NaN below 2 blocks, or of a 0."""
-    if len(values) < 2 or not (np.isfinite(values) & (values > 0)).all():
-        return math.nan
-    return float(np.log(values).std(ddof=0))
 
 
 def _length(norms: pd.Series) -> float:
@@ -139,14 +142,13 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
 def with_change(of_models: pd.DataFrame) -> pd.DataFrame:
     """The models with ``gradient_change``; it is NaN unless a model was probed in both states."""
     same = [name for name in MODEL if name != "state"]
-    at_start = of_models.loc[of_models["state"] == "start", [*same, "block_gradient"]]
-    started = of_models[same].merge(at_start, on=same, how="left")["block_gradient"]
+    start = select(of_models, state="start")[[*same, "block_gradient"]]
+    before = of_models[same].merge(start, on=same, how="left")["block_gradient"].to_numpy(float)
     with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.abs(
-            np.log(of_models["block_gradient"].to_numpy(float) / started.to_numpy(float))
-        )
-    is_trained = of_models["state"] == "trained"
-    return of_models.assign(gradient_change=np.where(is_trained, change, math.nan))
+        change = np.abs(np.log(of_models["block_gradient"].to_numpy(float) / before))
+    return of_models.assign(
+        gradient_change=np.where(of_models["state"] == "trained", change, math.nan)
+    )
 
 
 def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:

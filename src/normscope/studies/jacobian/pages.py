@@ -159,7 +159,6 @@ def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Setti
             "corrected": _settings(now),
             "windows": study.windows,
             "seeds": FEWEST,
-            "has_norms": bool((tables["layers"]["protocol"] == study.published).any()),
         },
         tables={
             "formulas": FORMULAS,

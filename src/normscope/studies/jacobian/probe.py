@@ -7,7 +7,7 @@ weights.
 
 import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -141,9 +141,11 @@ def backprop(model: Transformer) -> Iterator[None]:
             layer.feedback = feedback
 
 
-def has_feedback(model: Transformer) -> bool:
-    """Whether the model trains with another signal than the gradient."""
-    return model.is_direct or any(isinstance(m, FeedbackLinear) for m in model.modules())
+def signals(model: Transformer) -> dict[str, AbstractContextManager]:
+    """The contexts in which the model has its own gradient, and backpropagation's if it differs."""
+    has_feedback = any(isinstance(m, FeedbackLinear) for m in model.modules())
+    others = {"backprop": backprop(model)} if model.is_direct or has_feedback else {}
+    return {"own": nullcontext(), **others}
 
 
 def names(model: Transformer) -> list[Row]:
@@ -172,18 +174,18 @@ def decompose_norms(model: Transformer, validation: Batch, training: Batch) -> l
         training: what ``published`` is measured on: LayerNorm with the gradient of the model.
     """
     layers, heads = norm_layers(model), names(model)
-    signals = {"own": at_norms(model, validation)}
-    if has_feedback(model):
-        with backprop(model):
-            signals["backprop"] = at_norms(model, validation)
+    seen_by: dict[str, dict[str, Seen]] = {}
+    for signal, context in signals(model).items():
+        with context:
+            seen_by[signal] = at_norms(model, validation)
     rows: list[Row] = []
-    for signal, seen in signals.items():
+    for signal, seen in seen_by.items():
         for head in heads:
             name = str(head["layer"])
             row = {"signal": signal, "variant": "corrected", "tokens": len(seen[name].x)}
             row |= head | _measure(layers[name], seen[name])
-            if signal == "own" and "backprop" in signals:
-                row["alignment"] = _mean_cosine(seen[name].dy, signals["backprop"][name].dy)
+            if signal == "own" and "backprop" in seen_by:
+                row["alignment"] = _mean_cosine(seen[name].dy, seen_by["backprop"][name].dy)
             rows.append(row)
     for head, (name, seen) in zip(heads, at_norms(model, training).items(), strict=True):
         layer = layers[name]
@@ -194,7 +196,7 @@ def decompose_norms(model: Transformer, validation: Batch, training: Batch) -> l
 
 
 @contextmanager
-def replaced(layers: Sequence[Any], rule: NormBackward) -> Iterator[None]:
+def replace_backward(layers: Sequence[Any], rule: NormBackward) -> Iterator[None]:
     """Norms with a surrogate backward pass while the body runs; exact before and after."""
     for layer in layers:
         layer.norm_backward = rule
@@ -225,18 +227,15 @@ def surrogate_gradients(model: Transformer, batch: Batch) -> list[Row]:
     blocks = [m for name, m in layers.items() if name.startswith("blocks.")]
     places = {"all": list(layers.values()), "blocks": blocks, "final": final}
 
-    def compared(signal: str) -> Iterator[Row]:
-        exact = parameter_gradient(model, batch)
-        for rule, (place, norms) in itertools.product(SURROGATES, places.items()):
-            if norms:
-                with replaced(norms, rule):
-                    surrogate = parameter_gradient(model, batch)
-                row = {"signal": signal, "norm_backward": rule, "surrogates_in": place}
-                cosine = float(F.cosine_similarity(surrogate, exact, dim=0))
-                yield row | {"cosine": cosine, "error": relative_error(surrogate, exact)}
-
-    rows = list(compared("own"))
-    if has_feedback(model):
-        with backprop(model):
-            rows += compared("backprop")
+    rows: list[Row] = []
+    for signal, context in signals(model).items():
+        with context:
+            exact = parameter_gradient(model, batch)
+            for rule, (place, norms) in itertools.product(SURROGATES, places.items()):
+                if norms:
+                    with replace_backward(norms, rule):
+                        surrogate = parameter_gradient(model, batch)
+                    row = {"signal": signal, "norm_backward": rule, "surrogates_in": place}
+                    cosine = float(F.cosine_similarity(surrogate, exact, dim=0))
+                    rows.append(row | {"cosine": cosine, "error": relative_error(surrogate, exact)})
     return rows

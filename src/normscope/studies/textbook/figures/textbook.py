@@ -103,18 +103,6 @@ def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     axis.legend(loc="upper right")
 
 
-def sample(affine: pd.DataFrame) -> str:
-    """How many models panel E shows, for its title."""
-    return f", {style.sample_size([affine['seed'].nunique()])}"
-
-
-def describe_sample(affine: pd.DataFrame, batches: pd.DataFrame) -> str:
-    """How many models and batches are behind the last two panels, for a caption."""
-    models = affine["seed"].nunique()
-    draws = "–".join(str(n) for n in sorted({int(n) for n in batches["n"] if n}))
-    return f"n: {models} trained model{'s' * (models != 1)}; {draws} batches of each size."
-
-
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """What the tutorial's layer, eps, an outlier, gain and bias, and a batch do."""
     affine = tables["affine"].dropna()  # a diverged model has nothing to show
@@ -130,7 +118,10 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axes[1, 1].set_ylabel("value, with an outlier")
     draw_affine(axes[2, 0], affine, look.level)
     draw_batches(axes[2, 1], batches)
-    counts = ["", "", "", "", sample(affine), f", {style.sample_size(batches['n'])} batches"]
-    for title, n, axis in zip(TITLES, counts, axes.flat, strict=True):
+    models = affine["seed"].nunique()
+    counts = f", {style.sample_size([models])}", f", {style.sample_size(batches['n'])} batches"
+    for title, n, axis in zip(TITLES, ("", "", "", "", *counts), axes.flat, strict=True):
         axis.set_title(title + n, loc="left")
-    return figure, describe_sample(affine, batches)
+    draws = "–".join(str(n) for n in sorted({int(n) for n in batches["n"] if n}))
+    many = f"{models} trained model{'s' * (models != 1)}; {draws} batches of each size."
+    return figure, f"n: {many}"
