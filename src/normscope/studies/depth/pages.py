@@ -74,12 +74,7 @@ def _kept(study: Depth) -> Iterator[str]:
 
 
 def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
-    """The part of the paper on depth.
-
-    Args:
-        study: its configuration.
-        tables: by_shape and trainability.
-    """
+    """The part of the paper on depth."""
     t, s = study.training, study.sizes
     return Section(
         words={

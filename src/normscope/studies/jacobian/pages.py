@@ -1,6 +1,5 @@
 """The norms' backward pass in words and tables, made from the study's tables alone."""
 
-import math
 from collections.abc import Mapping
 
 import pandas as pd
@@ -42,21 +41,20 @@ WHERE = (
     text("feedback"),
     number("penalty", "sigma_penalty", GENERAL),
 )
-PUBLISHED = {  # titles as the published script prints them
-    "r_mean": "r_mean",
-    "r_radial": "r_radial",
-    "sigma_mean": "sigma",
-    "cos_center_scale": "cos center",
-    "cos_straight_through": "cos STE",
-}
-TIMES_D = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
-CORRECTED = {
-    "cos_center_scale": "cos center",
-    "cos_straight_through": "cos STE",
-    "error_center_scale": "error center",
-    "error_projected": "error projected",
-    "error_straight_through": "error STE",
-    "alignment": "cos to backprop",
+LAYER_COLUMNS = {  # title: variant, measure, decimals; published ones as the script prints them
+    "r_mean, published": ("published", "r_mean", 4),
+    "r_radial, published": ("published", "r_radial", 4),
+    "sigma, published": ("published", "sigma_mean", 4),
+    "cos center, published": ("published", "cos_center_scale", 4),
+    "cos STE, published": ("published", "cos_straight_through", 4),
+    "r_mean x d": ("corrected", "r_mean x d", 2),
+    "r_radial x d": ("corrected", "r_radial x d", 2),
+    "cos center": ("corrected", "cos_center_scale", 3),
+    "cos STE": ("corrected", "cos_straight_through", 3),
+    "error center": ("corrected", "error_center_scale", 3),
+    "error projected": ("corrected", "error_projected", 3),
+    "error STE": ("corrected", "error_straight_through", 3),
+    "cos to backprop": ("corrected", "alignment", 3),
 }
 FORMULAS = PageTable(  # with g the gradient at the normalized activations z
     "The backward passes of a norm",
@@ -87,23 +85,21 @@ def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
         *([ARM] if shown["arm"].nunique() > 1 else []),
         *map(text, ("attention", "feedback", "layer")),
         *(
-            at(("published", key), number(f"{title}, published", "mean", decimals(4)))
-            for key, title in PUBLISHED.items()
+            at((variant, measure), number(title, "mean", decimals(digits)))
+            for title, (variant, measure, digits) in LAYER_COLUMNS.items()
         ),
-        *(
-            at(("corrected", key), number(title, "times_d", decimals(2)))
-            for key, title in TIMES_D.items()
-        ),
-        *(at(("corrected", key), number(title, "mean")) for key, title in CORRECTED.items()),
     ]
     return tabulate("The backward pass of norms, layer by layer", rows, fields)
 
 
 def _means(rows: pd.DataFrame) -> dict[object, Row]:
     """Means over layers by variant and measure; and times d, which is compared with 1/d."""
-    means = rows.groupby(["variant", "measure"])["mean"].mean()
-    d = rows["d"].iloc[0] if len(rows) else math.nan
-    return {key: {"mean": mean, "times_d": mean * d} for key, mean in means.items()}
+    means = {}
+    for (variant, measure), group in rows.groupby(["variant", "measure"]):
+        mean = group["mean"].mean()
+        means[variant, measure] = {"mean": mean}
+        means[variant, f"{measure} x d"] = {"mean": mean * group["d"].iloc[0]}
+    return means
 
 
 def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:

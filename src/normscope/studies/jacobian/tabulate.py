@@ -1,8 +1,6 @@
 """From trained models to cells: what their norms remove, what surrogates and doses of them cost."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,8 +128,13 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     of_norms = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
     names = [f"cos_{rule}" for rule in SURROGATES]
     for name, place in (("blocks", "block"), ("final", "final")):
-        at = select(of_norms, place=place).groupby(keys)[names].mean().to_dict()
-        table[f"cosine_{name}"] = [_cosine(row, name, at) for row in table.to_dict("records")]
+        means = select(of_norms, place=place).groupby(keys)[names].mean().reset_index()
+        twins = table[[*keys, "norm_backward"]].merge(means, on=keys, how="left")
+        cosines = [row[f"cos_{row['norm_backward']}"] for row in twins.to_dict("records")]
+        # under DFA, what the final norm passes back reaches no parameter
+        is_dropped = (table["feedback"] == "dfa") & (name == "final")
+        is_replaced = table["surrogates_in"].isin(["all", name]) & ~is_dropped
+        table[f"cosine_{name}"] = np.where(is_replaced, cosines, 1.0)
     whole = select(gradients, signal="own").rename(
         columns={"cosine": "cosine_parameters", "learning_rate": "learning_rate_exact"}
     )
@@ -140,18 +143,6 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     table = table.merge(whole[[*keys, "cosine_parameters"]].astype(dtypes), on=keys, how="left")
     table.loc[table["radial_share"] < 1, list(COSINES)] = math.nan
     return table[TABLES["surrogates"].names]
-
-
-def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
-    """The cosine of a surrogate with the exact pass, at the norms of the blocks or the final one.
-
-    Under DFA, what the final norm passes back reaches no parameter.
-    """
-    is_dropped = row["feedback"] == "dfa" and name == "final"
-    if is_dropped or row["surrogates_in"] not in ("all", name):
-        return 1.0
-    key = tuple(row[k] for k in (*SETTING, "seed"))
-    return at.get(f"cos_{row['norm_backward']}", {}).get(key, math.nan)
 
 
 def costs(paid: pd.DataFrame, level: float) -> pd.DataFrame:
