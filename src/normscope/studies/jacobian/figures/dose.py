@@ -13,6 +13,8 @@ from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes
 
 PLACES = {"all": style.COLORS[0], "final": style.COLORS[2], "blocks": style.COLORS[1]}
 NAMES = {"all": "all norms", "final": "final norm", "blocks": "block norms"}
+NO_LINE: dict = {"linestyle": ""}
+NO_MARK: dict = {"marker": ""}
 PENALTY: dict = {"linestyle": (0, (4, 1.5)), "marker": "s"}
 EXACT = "0.6"
 SHIFT = 0.04  # of the share, over which places are dodged
@@ -29,9 +31,9 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
         look: dict = {"color": PLACES[place], "marker": "o"}
         look |= PENALTY if key["sigma_penalty"] else {}
         # with nothing left in there is no cost by definition, and no model
-        axis.plot([0, *shares], [0, *doses["mean"]], **look | {"marker": ""})
-        ends = doses["low"], doses["high"]
-        style.estimates(axis, shares, doses["mean"], ends, **look | {"linestyle": ""})
+        line_only, dots = look | NO_MARK, look | NO_LINE
+        axis.plot([0, *shares], [0, *doses["mean"]], **line_only)
+        style.estimates(axis, shares, doses["mean"], (doses["low"], doses["high"]), **dots)
     swept = sorted({0.0, *costs["radial_share"]})
     axis.set_xticks(swept, [f"{share:g}" for share in swept])
     axis.set_xlabel("share of the radial part left in")
