@@ -10,6 +10,7 @@ import pandas as pd
 
 from normscope.formats import INTEGER, Format
 from normscope.io.files import write_text
+from normscope.io.yamlfile import read_yaml
 from normscope.pages.markdown import pipe_table
 from normscope.pages.statements import claims_table, effect, scoreboard
 from normscope.pages.table import Column, PageTable, Quantity
@@ -17,9 +18,13 @@ from normscope.statistics.estimate import estimate_median
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
-from normscope.studies.literature.pages import loss_table as literature_table
-from normscope.studies.literature.pages import norm_table, slope_table, tower_table
-from normscope.studies.main.pages import loss_table
+from normscope.studies.main.pages import (
+    loss_table,
+    mean_table,
+    norm_table,
+    slope_table,
+    tower_table,
+)
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
 from normscope.verdicts.verdict import Verdicts, read
@@ -149,6 +154,7 @@ def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
     config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
     arms = table("main", "arms")
+    measured = read_yaml(ROOT / "config.yaml")["main"]["measures"]["protocols"]
     copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
     costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])
     shapes, models = table("depth", "by_shape"), table("pretrained", "by_model")
@@ -173,11 +179,11 @@ def tables() -> dict[str, PageTable]:
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),
             *("stream per block", "least singular value"),
         ),
-        "regimes": regime_table(ledger, table("literature", "chosen")),
-        "literature": literature_table(table("literature", "cells")),
-        "norms": norm_table(table("literature", "norms")),
-        "slopes": slope_table(table("literature", "slopes")),
-        "towers": tower_table(table("literature", "towers")),
+        "regimes": regime_table(ledger, table("main", "chosen")),
+        "losses": mean_table(arms[arms["protocol"].isin(measured)]),
+        "norms": norm_table(table("main", "norms")),
+        "slopes": slope_table(table("main", "slopes")),
+        "towers": tower_table(table("main", "towers")),
         "pretrained": gain_table(models[models["experiment"] != "twins"]).select(
             *("model", "norm", "study", "n prompts", "mean", "t against 1", "geometric mean"),
             *("interval", "reads"),

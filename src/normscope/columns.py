@@ -16,6 +16,7 @@ Role = Literal["key", "measure", "estimate", "low", "high", "p-value", "count", 
 Range = tuple[float, float]
 SHARE: Range = (0.0, 1.0)
 COSINE: Range = (-1.0, 1.0)
+NATS: dict[str, Any] = {"unit": "nats", "format": decimals()}
 
 
 @dataclass(frozen=True)

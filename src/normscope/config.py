@@ -27,7 +27,6 @@ from normscope.schema import PositiveFloat, Strict
 from normscope.studies.card.grid import Card
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
-from normscope.studies.literature.grid import Literature
 from normscope.studies.main.grid import Main
 from normscope.studies.pilot import Pilot
 from normscope.studies.pretrained.grid import Pretrained
@@ -81,12 +80,6 @@ def _whole_percent(level: float) -> float:
     return level
 
 
-MOVED = {
-    "model": "main.protocols.nanogpt",
-    "training": "main.protocols.nanogpt",
-}  # and others to main
-
-
 class Studies(Strict):
     """The configurations of all studies, by name, and what they share."""
 
@@ -102,7 +95,6 @@ class Studies(Strict):
     recall: Recall
     jacobian: Jacobian
     depth: Depth
-    literature: Literature
     textbook: Textbook
     pretrained: Pretrained
 
@@ -111,18 +103,6 @@ class Studies(Strict):
         """Settings without custom arms and cards keep the digest that they had before these."""
         unused = {key for key in ("arms", "card") if not getattr(self, key)}
         return {key: value for key, value in serialize(self).items() if key not in unused}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _keys_stand_in_their_study(cls, raw: Any) -> Any:
-        """Name the new place of keys that were at the top."""
-        moved = [
-            key for key in (*MOVED, *Main.model_fields) if isinstance(raw, dict) and key in raw
-        ]
-        if moved:
-            places = ", ".join(f"{MOVED.get(key, 'main')}.{key}" for key in moved)
-            raise ValueError(f"{', '.join(moved)}: keys of the main study are now {places}")
-        return raw
 
     @cached_property
     def every_study(self) -> dict[str, Study]:

@@ -165,9 +165,6 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("main.runs", SMALL, ["baseline", "nanogpt-layernorm-pre"]),
         ("main.runs.0.protocol", "smal", ["runs.0.protocol", "'smal'", "nanogpt, small"]),
         ("main.gain.protocols", ["smal"], ["gain.protocols.0", "'smal'", "nanogpt, small"]),
-        # keys of the main study that stood at the top
-        ("training", {"steps": 9}, [f"{NANOGPT}.training"]),
-        ("runs", [], ["main.runs"]),
         ("dataset", {"sha256": "0" * 64, "sources": []}, ["sha256", "source", "directory"]),
         ("texts.dataset", MAIN["texts"]["austen"], ["texts.dataset", "default text"]),
         ("texts", {1984: MAIN["texts"]["austen"]}, ["texts.1984", "in quotes"]),
@@ -233,9 +230,7 @@ def test_all_problems_are_named_at_once():
 
 def test_every_study_is_a_part_in_the_order_of_the_page():
     loaded = load(MAIN)
-    assert (
-        list(loaded.studies) == "main recall jacobian depth literature textbook pretrained".split()
-    )
+    assert list(loaded.studies) == "main recall jacobian depth textbook pretrained".split()
     baseline = {"arm": "layernorm", "placement": "post"}
     other = load(config(**{"main.stack": 1, "main.baseline": baseline}))
     assert other.settings.baseline == [

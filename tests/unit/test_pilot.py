@@ -58,7 +58,7 @@ def raw() -> dict[str, Any]:
     tiny = yaml.safe_load((ROOT / "config/tiny.yaml").read_text())
     block = {"protocol": "small", "arms": ["layernorm", "rmsnorm"], "placements": ["pre"]}
     runs = [*tiny["main"]["runs"][:1], {**block, "learning_rates": "pilot", "seeds": [7, 8]}]
-    names = ("recall", "jacobian", "literature")
+    names = ("recall", "jacobian")
     others = {name: config[name] | {"runs": tiny[name]["runs"]} for name in names}
     others["recall"] |= {key: tiny["recall"][key] for key in ("tasks", "published", "corrected")}
     others["jacobian"] |= {"protocols": tiny["jacobian"]["protocols"]}

@@ -154,7 +154,7 @@ def tiny(root: Path) -> dict[str, Any]:
     config = yaml.safe_load((root / "config.yaml").read_text())
     choices = yaml.safe_load((root / "config" / "tiny.yaml").read_text())
     config = laid_over(config, choices)
-    once, swept = config["literature"]["runs"]
+    once, swept = config["main"]["runs"][-2:]
     once["arms"] = ["layernorm"]
     swept["placements"], swept["learning_rates"] = ["pre"], [0.001, 0.003]
     config["dataset"] = {
@@ -211,7 +211,7 @@ MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a stu
 ALL = {"frame": "pages", "metrics": "tables"}  # modules of every study
 TRAINED = {  # rules of DVC's stage `runs`
     *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
-    *("literature_train", "pretrained_probe"),
+    "pretrained_probe",
 }
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}

@@ -14,7 +14,7 @@ from project import ROOT, RULES, TRAINED, Project, fresh
 from normscope.io.provenance import closure
 from normscope.verdicts.verdict import read as read_verdicts
 
-SIZED = ("main", "recall", "jacobian", "depth", "literature")  # they train and probe models
+SIZED = ("main", "recall", "jacobian", "depth")  # they train and probe models
 RAN = re.compile(r"^(?:local)?rule (dataset|\w+_train|\w+_probe):", re.MULTILINE)
 
 

@@ -121,7 +121,7 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
             "src/normscope/nn/norms.py",
             "self.alpha * x",
             "x * self.alpha",
-            {"*_train", "literature_probe"},
+            {"*_train", "main_probe"},
         ),
         (
             "src/normscope/studies/main/figures/loss.py",

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from normscope.columns import SHARE, Column, count, estimate, key
+from normscope.columns import NATS, SHARE, Column, count, estimate, key
 from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import LABELS
 from normscope.nn.recipe import PLACEMENTS
-
-NATS: dict[str, Any] = {"unit": "nats", "format": decimals()}
 
 ARM = key("arm", "norm, a name of the registry of arms", label=LABELS)
 PLACEMENT = key("placement", f"where the norm stands: {', '.join(PLACEMENTS)}")

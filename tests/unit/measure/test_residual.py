@@ -19,7 +19,7 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model, Placement
 from normscope.studies.main.probe import probe
-from normscope.studies.main.recipe import StreamProbe
+from normscope.studies.main.recipe import Probe
 from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import transformers
 
@@ -150,7 +150,7 @@ def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
     stack = recipe(seeds=[10, 2])
     stored_models.write(tmp_path / "models", stack, [1.5, 1.6])
     paths = {"models": tmp_path, "name": "models", "data": data, "out": tmp_path}
-    arguments = flags(recipe=StreamProbe(windows=2), **paths)
+    arguments = flags(recipe=Probe(stream=2), **paths)
     Script("probe main", arguments, tmp_path / "log").succeed()
     stream = pd.read_csv(tmp_path / "stream.csv")
     sites = ["embedding", "block_0", "final_norm"]
@@ -181,7 +181,7 @@ def test_gains_are_folded_where_a_linear_layer_follows_them(
 ):
     stored_models.write(tmp_path / "models", recipe(arm, placement, seeds=[1, 2]), [1.5, 1.6])
     inputs = ProbeInputs(models=tmp_path, name="models", data=data)
-    laws = probe(StreamProbe(windows=2), inputs, torch.device("cpu"))["laws"]
+    laws = probe(Probe(stream=2), inputs, torch.device("cpu"))["laws"]
     for name in ("folding_blocks", "folding_all"):
         assert (laws[name] < 1e-12).tolist() == [is_known] * 2
         assert laws[name].isna().tolist() == [not is_known] * 2

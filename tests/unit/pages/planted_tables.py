@@ -37,6 +37,7 @@ CONFIGURATION: dict[str, Any] = {
     "main": {
         "baseline": {"arm": "layernorm", "placement": "pre"},
         "gain": {"protocols": ["nanogpt"]},
+        "measures": {"protocols": ["brief", "sweep", "sweep_qk"]},
     },
     "recall": {
         "published": {"seeds": [1]},
@@ -76,7 +77,7 @@ def renamed(estimate: dict[str, float], name: str) -> dict[str, float]:
 
 
 def main(case: Case) -> Tables:
-    """Arms at pre (none at none) in one protocol, at three rates.
+    """Arms at pre (none at none) in one protocol, at three rates, and the models of ``of_papers``.
 
     Losses are 1.5, 2, 2.5 and a hundredth of the seed, 0.5 more at the rates that are not chosen,
     and 3.5 where a run diverged. At batch size 1 they are 1 more than at 8.
@@ -110,8 +111,12 @@ def main(case: Case) -> Tables:
             measures = renamed(case.estimate(0.1 * depth), "log_norm")
             measures |= renamed(case.estimate(NAN if depth == 0 else 0.2 + i), "log_gain")
             by_depth.append(key | {"positions": "later", "depth": depth, "site": site} | measures)
+    others = of_papers(case)
+    runs += others.pop("runs")
+    arms += others.pop("arms")
     return planted(
         "main",
+        **others,
         runs=runs,
         chosen=[run for run in runs if run["learning_rate"] == RATES[0]],
         arms=arms,
@@ -121,6 +126,60 @@ def main(case: Case) -> Tables:
         gain_by_depth=by_depth,
         gain_by_arm=by_arm,
     )
+
+
+def of_papers(case: Case) -> dict[str, list[dict[str, Any]]]:
+    """One protocol of three cells, and two of one cell that were trained at several rates.
+
+    Losses are 2, 2.5, ... and a hundredth of the seed, and 0.5 more at rates that are not chosen.
+    Without its l-th block, a model loses 0.1 l and a hundredth of the seed. The numbers of
+    untrained networks are the depth and its inverse, times the seed. Streams grow by the seed plus
+    the number of the cell, inputs are unselectable in ``sweep`` alone, and towers collapse by the
+    seed. Sigma is step times seed in the protocols of one cell; the second seed ends at step 2.
+    """
+    runs, cells, blocks, networks, scales = [], [], [], [], []
+    kinds = [
+        ("brief", "layernorm", "pre"),
+        ("brief", "layernorm", "post"),
+        ("brief", "none", "none"),
+    ]
+    kinds += [(name, "layernorm", "pre") for name in ("sweep", "sweep_qk")]
+    for i, (protocol, arm, placement) in enumerate(kinds):
+        key, lost = {"protocol": protocol, "arm": arm, "placement": placement}, arm in case.lost
+        loss = 3.5 if lost else 2 + 0.5 * i
+        cells.append(key | {"rate": RATES[0], "at_edge": True} | case.estimate(loss))
+        for seed, rate in itertools.product(case.seeds, TRIED[: 1 if protocol == "brief" else 3]):
+            model = key | {"learning_rate": rate, "seed": seed}
+            end = loss + 0.01 * seed + 0.5 * (rate > RATES[0])
+            runs.append(model | {"capped_loss": end, "failed": int(lost)})
+            if not lost:
+                runs[-1] |= {"stream_growth": 1.0 * (seed + i)}
+                runs[-1] |= {"unselectable": 0.5} if protocol == "sweep" else {}
+            if protocol != "brief" and rate == RATES[0]:
+                scales += [
+                    model | {"step": step, "sigma": 1.0 * step * seed, "last_gain": 2.0}
+                    for step in (1, 2, 10)[: 2 if seed == 2 else 3]
+                ]
+        for seed, block in itertools.product(() if lost else case.seeds, (1, 2)):
+            added = 0.1 * block + 0.01 * seed
+            model = key | {"learning_rate": RATES[0], "seed": seed}
+            blocks.append(model | {"block": block, "added_loss": added})
+    for placement, depth, seed in itertools.product(("pre", "post"), (2, 8), case.seeds):
+        key = {"arm": "layernorm", "placement": placement, "depth": depth, "seed": seed}
+        values = {"output_change": 1.0 * seed * depth, "last_gradient": seed / depth}
+        networks.append(key | values)
+    towers = [
+        {"arm": arm, "causal": causal, "seed": seed, "collapse_rate": -1.0 * seed}
+        for arm, causal, seed in itertools.product(("none", "layernorm"), (True, False), case.seeds)
+    ]
+    return {
+        "runs": runs,
+        "arms": cells,
+        "blocks": blocks,
+        "scales": scales,
+        "networks": networks,
+        "towers": towers,
+    }
 
 
 def recall(case: Case) -> Tables:
@@ -216,55 +275,6 @@ def depth(case: Case) -> Tables:
     return planted("depth", by_block=by_block, losses=models, trainability=trainability)
 
 
-def literature(case: Case) -> Tables:
-    """One protocol of three cells, and two of one cell that were trained at several rates.
-
-    Losses are 2, 2.5, ... and a hundredth of the seed, and 0.5 more at rates that are not chosen.
-    Without its l-th block, a model loses 0.1 l and a hundredth of the seed. The numbers of
-    untrained networks are the depth and its inverse, times the seed. Streams grow by the seed plus
-    the number of the cell, inputs are unselectable in ``sweep`` alone, and towers collapse by the
-    seed. Sigma is step times seed in the protocols of one cell; the second seed ends at step 2.
-    """
-    runs, cells, blocks, networks, scales = [], [], [], [], []
-    kinds = [
-        ("small", "layernorm", "pre"),
-        ("small", "layernorm", "post"),
-        ("small", "none", "none"),
-    ]
-    kinds += [(name, "layernorm", "pre") for name in ("sweep", "sweep_qk")]
-    for i, (protocol, arm, placement) in enumerate(kinds):
-        key, lost = {"protocol": protocol, "arm": arm, "placement": placement}, arm in case.lost
-        loss = 3.5 if lost else 2 + 0.5 * i
-        cells.append(key | {"rate": RATES[0], "at_edge": True} | case.estimate(loss))
-        for seed, rate in itertools.product(case.seeds, TRIED[: 1 if protocol == "small" else 3]):
-            model = key | {"learning_rate": rate, "seed": seed}
-            end = loss + 0.01 * seed + 0.5 * (rate > RATES[0])
-            runs.append(model | {"capped_loss": end, "failed": int(lost)})
-            if not lost:
-                runs[-1] |= {"stream_growth": 1.0 * (seed + i)}
-                runs[-1] |= {"unselectable": 0.5} if protocol == "sweep" else {}
-            if protocol != "small" and rate == RATES[0]:
-                scales += [
-                    model | {"step": step, "sigma": 1.0 * step * seed, "last_gain": 2.0}
-                    for step in (1, 2, 10)[: 2 if seed == 2 else 3]
-                ]
-        for seed, block in itertools.product(() if lost else case.seeds, (1, 2)):
-            added = 0.1 * block + 0.01 * seed
-            model = key | {"learning_rate": RATES[0], "seed": seed}
-            blocks.append(model | {"block": block, "added_loss": added})
-    for placement, depth, seed in itertools.product(("pre", "post"), (2, 8), case.seeds):
-        key = {"arm": "layernorm", "placement": placement, "depth": depth, "seed": seed}
-        values = {"output_change": 1.0 * seed * depth, "last_gradient": seed / depth}
-        networks.append(key | values)
-    towers = [
-        {"arm": arm, "causal": causal, "seed": seed, "collapse_rate": -1.0 * seed}
-        for arm, causal, seed in itertools.product(("none", "layernorm"), (True, False), case.seeds)
-    ]
-    chosen = [run for run in runs if run["learning_rate"] == RATES[0]]
-    tables = {"runs": runs, "chosen": chosen, "cells": cells, "blocks": blocks, "scales": scales}
-    return planted("literature", **tables, networks=networks, towers=towers)
-
-
 def textbook(case: Case) -> Tables:
     """What a formula says, and a baseline of two norms."""
     lost = "layernorm" in case.lost
@@ -339,7 +349,7 @@ def pretrained(case: Case) -> Tables:
 
 
 PLANTED: dict[str, Callable[[Case], Tables]] = {
-    f.__name__: f for f in (main, recall, jacobian, depth, literature, textbook, pretrained)
+    f.__name__: f for f in (main, recall, jacobian, depth, textbook, pretrained)
 }
 
 

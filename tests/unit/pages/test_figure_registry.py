@@ -62,11 +62,6 @@ def test_the_registered_figures_pass_the_check():
     ("study", "figure", "block"),
     [
         ("main", "rates", {"protocol": "batch_2", "arms": ["dyt"], "placements": ["pre"]}),
-        (
-            "literature",
-            "literature_sweep",
-            {"protocol": "deep", "arms": ["dyt"], "placements": ["pre"]},
-        ),
     ],
 )
 def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell(study, figure, block):

@@ -69,7 +69,7 @@ def test_flops_are_six_for_every_parameter_and_token_of_every_seed():
 
 
 def test_the_number_of_seeds_per_job_does_not_change_the_total_work():
-    stacked = ("main", "recall", "jacobian", "depth", "literature")
+    stacked = ("main", "recall", "jacobian", "depth")
     alone = {name: MAIN[name] | {"stack": 1} for name in stacked}
     both = (load(MAIN), load(MAIN | alone))
     for before, after in zip(*(config.studies.values() for config in both), strict=True):
@@ -84,7 +84,6 @@ def test_the_number_of_seeds_per_job_does_not_change_the_total_work():
         ("recall", "recall.runs.6", 1),
         ("jacobian", "jacobian.runs.0", 2),
         ("depth", "depth.trained.0", 8),
-        ("literature", "literature.runs.0", 1),
     ],
 )
 def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, cells):
@@ -105,7 +104,7 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
         assert probes == (set() if name in ("depth", "recall") else new)
 
 
-@pytest.mark.parametrize("name", ["main", "recall", "jacobian", "depth", "literature"])
+@pytest.mark.parametrize("name", ["main", "recall", "jacobian", "depth"])
 def test_a_job_has_the_factors_of_its_cell_which_the_tables_know_and_no_names(name):
     """Renaming an arm or a protocol would train nothing again."""
     config = load(MAIN)

@@ -4,14 +4,14 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.nn.arms import ARMS
+from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Placement
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.main import tables
-from normscope.studies.main.recipe import MainTables, StreamProbe
+from normscope.studies.main.recipe import STARTS, MainTables, Probe, Starts, Untrained
 from normscope.studies.protocols import Baseline, ProtocolGrid, ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings, Stages
+from normscope.studies.study import Settings, Stages, checked
 from normscope.verdicts.vocabulary import Vocabulary
 
 NANOGPT = "nanogpt"  # the protocol that is compared with published numbers
@@ -26,26 +26,95 @@ class Gain(Strict):
     )
 
 
+class Measures(Strict):
+    """What statements of papers need: measures of blocks, of attention and of norms."""
+
+    windows: PositiveInt = Field(description="windows of validation text")
+    protocols: Annotated[list[ProtocolName], Distinct] = Field(
+        description="whose models are measured"
+    )
+
+
+class UntrainedGrid(Untrained):
+    """Networks of several depths at the start: every combination of arm, placement and depth."""
+
+    arms: Annotated[list[ArmName], NonEmpty, Distinct]
+    placements: Annotated[list[Placement], NonEmpty, Distinct]
+    towers: Annotated[list[ArmName], NonEmpty, Distinct] = Field(
+        description="arms of the towers of attention"
+    )
+
+    @model_validator(mode="after")
+    def depths_have_a_slope(self) -> Self:
+        if len(self.depths) < 2:
+            raise ValueError("depths: slopes over the depth need at least two")
+        return self
+
+    @model_validator(mode="after")
+    def placements_fit(self) -> Self:
+        for arm in self.arms:
+            for placement in self.placements:
+                check_placement(arm, placement)
+        return self
+
+    def starts(self) -> Starts:
+        """What is measured of them."""
+        return Starts(
+            untrained=Untrained(**{key: getattr(self, key) for key in Untrained.model_fields}),
+            norms={arm: ARMS[arm].norm for arm in self.arms},
+            placements=self.placements,
+            towers={arm: ARMS[arm].norm for arm in self.towers},
+        )
+
+
+class Refined(Strict):
+    """Models that are trained further with the sigma of each norm frozen, and of all norms."""
+
+    protocols: Annotated[list[ProtocolName], Distinct] = Field(
+        description="whose models with LayerNorm or RMSNorm in pre-norm these are"
+    )
+    steps: PositiveInt
+
+
 class Main(ProtocolStudy):
-    """One Transformer per protocol, arm, placement, learning rate and seed."""
+    """One Transformer per protocol, arm, placement, learning rate and seed; untrained networks."""
 
     TABLES: ClassVar = tables.TABLES
     STAGES: ClassVar = Stages(
-        probed=("stream", "laws"),
+        probed=("stream", "laws", "models", "blocks", "norms", "networks", "towers"),
         files=("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json"),
     )
 
     runs: Annotated[list[ProtocolGrid], NonEmpty]
     baseline: Baseline
     gain: Gain
+    measures: Measures
+    refined: Refined
+    differences: Baseline = Field(
+        description="the arm and the placement that the table of this name compares others with"
+    )
+    untrained: UntrainedGrid
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        for i, name in enumerate(self.gain.protocols):
-            if name not in self.protocols:
-                known = ", ".join(self.protocols)
-                raise ValueError(f"gain.protocols.{i}: unknown protocol {name!r}; known: {known}")
+        named = {
+            "gain": (self.gain, self.protocols),
+            "measures": (self.measures, self.protocols),
+            "refined": (self.refined, self.measures.protocols),
+        }
+        for key, (part, known) in named.items():
+            for i, name in enumerate(part.protocols):
+                if name not in known:
+                    raise ValueError(
+                        f"{key}.protocols.{i}: unknown protocol {name!r}; known: {', '.join(known)}"
+                    )
         _ = self.reference
+        return self
+
+    @model_validator(mode="after")
+    def untrained_fit(self) -> Self:
+        grid = self.untrained
+        checked("untrained", lambda: [grid.model(depth) for depth in [*grid.depths, grid.tower]])
         return self
 
     @property
@@ -74,7 +143,10 @@ class Main(ProtocolStudy):
         for name, protocol in self.protocols.items():
             rest = protocol.model_dump_json(exclude={"training": {"batch_size"}})
             alike.setdefault(rest, {})[name] = protocol.training.batch_size
-        return [sizes for sizes in alike.values() if len(sizes) > 1]
+        return [sizes for sizes in alike.values() if len({*sizes.values()}) > 1]
+
+    def context(self) -> int:
+        return max(super().context(), self.untrained.block_size)
 
     def vocabulary(self) -> Vocabulary:
         return Vocabulary(
@@ -86,9 +158,23 @@ class Main(ProtocolStudy):
             }
         )
 
-    def probes(self) -> dict[str, StreamProbe]:
-        measured = [n for n, cell in self.cells().items() if cell.protocol in self.gain.protocols]
-        return dict.fromkeys(measured, StreamProbe(windows=self.gain.windows))
+    def probes(self) -> dict[str, Probe]:
+        probes = {name: self._probe(cell) for name, cell in self.cells().items()}
+        measured = {name: probe for name, probe in probes.items() if probe.stream or probe.inside}
+        return {**measured, STARTS: Probe(starts=self.untrained.starts())}
+
+    def _probe(self, cell: Cell) -> Probe:
+        """What is measured of the models of a cell."""
+        norm, is_pre = ARMS[cell.arm].norm, cell.placement == "pre"
+        is_refined = cell.protocol in self.refined.protocols and is_pre and norm.has_surrogates
+        return Probe(
+            stream=self.gain.windows if cell.protocol in self.gain.protocols else 0,
+            inside=self.measures.windows if cell.protocol in self.measures.protocols else 0,
+            refined=self.refined.steps if is_refined else 0,
+        )
+
+    def probed(self, name: str) -> list[str]:
+        return [] if name == STARTS else [name]
 
     def tabulated(self, settings: Settings) -> list[str]:
         # its settings are compared with those of the published numbers
@@ -98,7 +184,9 @@ class Main(ProtocolStudy):
     def tabulation(self, settings: Settings) -> MainTables:
         return MainTables(
             **self.model_tables(settings),
-            probed=list(self.probes()),
+            probed=[name for name in self.probes() if name != STARTS],
             baseline=self.reference,
+            other_arm=self.differences.arm,
+            other_placement=self.differences.placement,
             batch_sizes=self.batch_sizes,
         )

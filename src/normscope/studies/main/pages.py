@@ -23,14 +23,17 @@ from normscope.pages.table import (
     number,
     setting,
     tabulate,
+    text,
     to_rows,
 )
 from normscope.statistics.levels import FEWEST
+from normscope.statistics.outcome import STUCK
 from normscope.statistics.summary import select, summarize
-from normscope.studies.arms import arm_label
+from normscope.studies.arms import arm_label, mean, means
 from normscope.studies.arms import count as count_models
 from normscope.studies.main.grid import NANOGPT, Main
-from normscope.studies.main.tables import PARTS, TABLES
+from normscope.studies.main.measures import PARTS
+from normscope.studies.main.tables import TABLES
 from normscope.studies.study import Settings
 
 BY = ("arm", "placement", "learning_rate")
@@ -49,8 +52,22 @@ at the start, and alpha = 1 (Zhu et al. 2025, arXiv:2503.10622).""",
 }
 
 
+SHOWN = {  # measures by the heading of their column
+    "stream_growth": "stream",
+    "gradient_spread": "gradients",
+    "free_blocks": "free blocks",
+    "uniform_cosine": "cosine",
+    "unselectable": "unselectable",
+    "unselectable_keys": "keys",
+    "largest_score": "score",
+    "sink": "first",
+    "sigma_growth": "sigma",
+    "one_refined_loss": "one norm",
+}
 SIGNED = decimals(sign=True)
 ARM = derived("arm", lambda row: arm_label(row["arm"], row["placement"]))
+NORM = text("norm", "arm", lambda arm: ARMS[arm].label)
+CELL = [text("protocol"), NORM, *declared(TABLES["arms"], "placement")]
 
 
 def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
@@ -69,6 +86,17 @@ def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
         derived("reads", verdict),
     ]
     return tabulate(title, arms, fields)
+
+
+def mean_table(arms: pd.DataFrame) -> PageTable:
+    """Validation loss of several protocols, without differences."""
+    fields = [
+        *CELL,
+        *declared(TABLES["arms"], "n"),
+        setting("learning rate"),
+        *declared(TABLES["arms"], "failed", "mean", "[mean]"),
+    ]
+    return tabulate(f"{LOSS} of further protocols", arms, fields)
 
 
 def verdict(row: Row) -> str:
@@ -157,6 +185,52 @@ def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
     return tabulate("Validation loss by batch size", rows, fields)
 
 
+def measure_table(chosen: pd.DataFrame) -> PageTable:
+    """One row per norm and placement of a protocol: means over models of what was measured."""
+    rows = means(chosen, ["protocol", "arm", "placement"], list(SHOWN))
+    fields = [*CELL, count("n"), *(mean(title, name) for name, title in SHOWN.items())]
+    return tabulate("What was measured in the models", rows, fields)
+
+
+def norm_table(norms: pd.DataFrame) -> PageTable:
+    """One row per norm layer of a protocol's models: means over models of the loss without it."""
+    losses = ["frozen_loss", "refined_loss"]
+    rows = means(norms, [*TABLES["arms"].keys, "norm"], losses)
+    fields = [
+        *CELL,
+        text("layer", "norm"),
+        count("n"),
+        mean("at once", "frozen_loss", SIGNED),
+        mean("after further steps", "refined_loss", SIGNED),
+    ]
+    return tabulate("Loss added if one norm is frozen", rows, fields)
+
+
+def slope_table(slopes: pd.DataFrame) -> PageTable:
+    """One row per placement: means of the slopes over depth."""
+    rows = means(slopes, ["arm", "placement"], ["change_slope", "gradient_slope"])
+    fields = [
+        NORM,
+        text("placement"),
+        count("n"),
+        mean("output change", "change_slope", decimals()),
+        mean("last gradient", "gradient_slope", decimals()),
+    ]
+    return tabulate("Slopes over the logarithm of the depth", rows, fields)
+
+
+def tower_table(towers: pd.DataFrame) -> PageTable:
+    """One row per norm and mask: the mean collapse rate."""
+    rows = means(towers, ["arm", "causal"], ["collapse_rate"])
+    fields = [
+        NORM,
+        text("causal", "causal", lambda causal: "yes" if causal else "no"),
+        count("n"),
+        mean("log of the factor per layer", "collapse_rate", decimals()),
+    ]
+    return tabulate("Attention without residual connections", rows, fields)
+
+
 def loss_numbers(arms: pd.DataFrame) -> dict[str, Number]:
     """Mean losses with the ends of their intervals by name: ``nanogpt layernorm pre loss low``."""
     parts = {"loss": "mean", "loss low": "low", "loss high": "high"}
@@ -174,11 +248,13 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
 
     Args:
         study: its configuration.
-        tables: runs, chosen, arms, batches, gain_by_arm, published and corpus.
+        tables: those of the study.
     """
-    runs, arms, gains = (tables[name] for name in ("runs", "arms", "gain_by_arm"))
+    runs, chosen, arms, gains = (tables[n] for n in ("runs", "chosen", "arms", "gain_by_arm"))
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
-    shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
+    trained = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
+    others = [p for p in trained if p in study.measures.protocols]
+    compared = [p for p in trained if p not in others]
     with_gains = list(dict.fromkeys(gains["protocol"]))
     protocols = study.protocols
     reference = select(runs, **study.reference._asdict())
@@ -198,8 +274,14 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
                     **protocols[p].model.model_dump(),
                     **protocols[p].training.model_dump(),
                 }
-                for p in shown
+                for p in trained
             ],
+            "compared": compared,
+            "measured": others,
+            "windows": study.measures.windows,
+            "refined": study.refined.steps,
+            "stuck": STUCK,
+            "tower": study.untrained.tower,
             "with_gains": with_gains,
             "needed": FEWEST,
             "characters": corpus["characters"],
@@ -216,9 +298,14 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "published": published_table(
                 tables["published"], reference["val_loss_window_sd"].mean()
             ),
-            **{f"loss_{p}": loss_table(select(arms, protocol=p), f"{LOSS}, {p}") for p in shown},
+            **{f"loss_{p}": loss_table(select(arms, protocol=p), f"{LOSS}, {p}") for p in compared},
+            "losses": mean_table(arms[arms["protocol"].isin(others)]),
             "batches": batch_table(tables["batches"], settings.level),
             **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in with_gains},
+            "measures": measure_table(chosen[chosen["protocol"].isin(others)]),
+            "norms": norm_table(tables["norms"]),
+            "slopes": slope_table(tables["slopes"]),
+            "towers": tower_table(tables["towers"]),
         },
         numbers=loss_numbers(arms),
     )

@@ -1,19 +1,30 @@
 """The tables of the main study, as they are declared: rows, columns, meanings. No pandas."""
 
-from normscope.columns import COSINE, Column, Metric, Table, count, estimate, flag, key, many, text
-from normscope.formats import GENERAL, decimals
+from normscope.columns import (
+    NATS,
+    Column,
+    Metric,
+    Table,
+    count,
+    estimate,
+    flag,
+    key,
+    many,
+    text,
+)
+from normscope.formats import GENERAL, SCIENTIFIC, decimals
 from normscope.studies.columns import (
     ARM,
     AT_EDGE,
     BEST_VAL_LOSS,
     CAPPED_LOSS,
+    DEPTH,
     DIVERGED_AT,
     DIVERGENCES,
     FAILED,
     FAILURES,
     LEARNED,
     LEARNING_RATE,
-    NATS,
     PARAMETERS,
     PILOT,
     PLACEMENT,
@@ -24,8 +35,17 @@ from normscope.studies.columns import (
     N,
     mean,
 )
+from normscope.studies.main.measures import (
+    FOLDINGS,
+    GAINS,
+    GROWTH,
+    HERE,
+    INSIDE,
+    LAWS,
+    MEASURES,
+    PARTS,
+)
 
-HERE = "normscope.studies.main.tabulate"
 SIGNED = decimals(sign=True)
 
 PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
@@ -33,7 +53,7 @@ COMPARED = (PROTOCOL, ARM, PLACEMENT)
 MODEL = (*COMPARED, LEARNING_RATE, SEED)
 SITE = key("site", "place in the network: embedding, block_0, ..., final_norm")
 TEXT = key("text", "name of the text in config.yaml; dataset is the default text")
-DEPTH = key("depth", "place counted from the embedding", int)
+SITE_DEPTH = key("depth", "place counted from the embedding", int)
 
 TRAINED = (
     VAL_LOSS.but(source="normscope.train.session.train"),
@@ -45,33 +65,7 @@ TRAINED = (
     CAPPED_LOSS,
     FAILED,
 )
-PARTS = {
-    "first": ("residual gain of the first block", "first block"),
-    "later": ("residual gain of a later block", "a later block"),
-    "last": ("residual gain of the last block", "last block"),
-}
-GAINS = many(
-    {f"gain_{part}": meaning for part, (meaning, _) in PARTS.items()}, source=f"{HERE}.gains"
-)
-LAWS = many(
-    {
-        "r_entropy_gain": "correlation over windows of entropy with the gain of the last block",
-        "r_entropy_deviation": "correlation over windows of entropy with abs(gain - 1)",
-    },
-    range=COSINE,
-    source="normscope.studies.main.probe.laws",
-)
-FOLDINGS = many(
-    {
-        "folding_blocks": "largest change of a logit, over the largest logit, if gain and bias of "
-        "the block norms are folded into the next linear layers; known for token norms in pre-norm",
-        "folding_all": "the same with those of the final norm, folded into a head that is untied",
-    },
-    source="normscope.measure.equivalents.logit_change",
-)
-PROBED = (*LAWS, *FOLDINGS)  # of one model each
-RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *PROBED)
-CHOSEN = (*RUN, AT_EDGE)
+RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *LAWS, *FOLDINGS, *GROWTH, *MEASURES)
 MEAN_LOSS = estimate(
     "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **NATS
 )
@@ -80,7 +74,7 @@ TABLES = {
     "runs": Table("one trained model", RUN, f"{HERE}.all_runs"),
     "chosen": Table(
         "one trained model at the learning rate that was chosen for it",
-        CHOSEN,
+        (*RUN, AT_EDGE),
         "normscope.statistics.tuning.chosen",
     ),
     "arms": Table(
@@ -109,7 +103,10 @@ TABLES = {
     "batches": Table(
         "one trained model of a protocol that differs from others in its batch size only",
         (
-            *CHOSEN,
+            *MODEL,
+            DIVERGED_AT,
+            CAPPED_LOSS,
+            FAILED,
             TEXT,
             count("batch_size", "windows per step", title="batch size", label="batch size {}"),
             Column(
@@ -143,7 +140,7 @@ TABLES = {
         (
             *MODEL,
             SITE,
-            DEPTH,
+            SITE_DEPTH,
             key("position", "position in the window", int),
             count("windows", "windows over which it is averaged"),
             Column("norm", "geometric mean of the norm of the residual stream"),
@@ -156,7 +153,7 @@ TABLES = {
         (
             *COMPARED,
             key("positions", "position 0, or all later ones"),
-            DEPTH,
+            SITE_DEPTH,
             SITE,
             N,
             *estimate("log_norm", "mean logarithm of the norm"),
@@ -191,7 +188,7 @@ TABLES = {
             flag("comparable", "whether the models here were trained with the same settings"),
             *mean("mean of the models here", **NATS),
         ),
-        f"{HERE}.published",
+        "normscope.studies.main.published.published",
     ),
     "corpus": Table(
         "one text",
@@ -202,5 +199,152 @@ TABLES = {
             count("val_tokens", "tokens of the validation split"),
         ),
         "normscope.io.dataset.encode",
+    ),
+    "differences": Table(
+        "one trained model at its chosen learning rate, compared with models of its protocol and "
+        "seed at theirs",
+        (
+            *MODEL,
+            FAILED.but(meaning="whether it, or a model with which it is compared, failed"),
+            *many(
+                {
+                    "above_arm": "capped loss minus that of the baseline's arm in its placement",
+                    "above_placement": "capped loss minus that in the baseline's placement",
+                    "above_both": "above_placement minus that of the baseline's arm: how far the "
+                    "effects of arm and placement do not add up",
+                    "derivatives_lead": "what the derivatives of mean and variance improve, less "
+                    "what forward normalization does; known of models trained without them",
+                },
+                unit="nats",
+                format=SIGNED,
+            ),
+        ),
+        f"{HERE}.differences",
+    ),
+    "sweeps": Table(
+        "one seed of a cell that was trained at several learning rates",
+        (
+            *COMPARED,
+            SEED,
+            count("rates", "learning rates"),
+            count("failures", "models that failed"),
+            Column(
+                "excess",
+                "mean capped loss over the rates minus that at the rate that the pilot chose",
+                **NATS,
+            ),
+        ),
+        f"{HERE}.sweeps",
+    ),
+    "blocks": Table(
+        "one block of a trained model at its chosen learning rate",
+        (
+            *MODEL,
+            key("block", "block, counted from 1", int),
+            Column("entering_rms", "RMS of the stream before the block"),
+            Column("activation_rms", "RMS of the stream after the block"),
+            Column(
+                "gradient", "norm of the loss's gradient at the block's input", format=SCIENTIFIC
+            ),
+            Column(
+                "gradient_parameters",
+                "norm of the loss's gradient by the block's parameters",
+                format=SCIENTIFIC,
+            ),
+            Column("added_loss", "loss added if the block is left out", **NATS),
+        ),
+        f"{INSIDE}.block_rows",
+    ),
+    "norms": Table(
+        "one norm of a trained model at its chosen learning rate whose sigma is frozen alone",
+        (
+            *MODEL,
+            key("norm", "dotted name of the layer"),
+            count("place", "place in the order of depth, counted from 1"),
+            Column("frozen_loss", "loss added before any further step", **NATS),
+            Column(
+                "refined_loss",
+                "loss after further steps, less that after as many steps without freezing",
+                **NATS,
+            ),
+        ),
+        f"{INSIDE}.without_norms",
+    ),
+    "scales": Table(
+        "one recorded step of a trained model at its chosen learning rate",
+        (
+            *MODEL,
+            STEP,
+            Column(
+                "sigma",
+                "standard deviation of a token before the final norm, mean over the step's batch",
+            ),
+            Column(
+                "last_gain",
+                "factor by which the last block changes the norm of the residual stream, geometric "
+                "mean over all positions but the first",
+            ),
+            Column(
+                "logit_sd",
+                "standard deviation of the logits over the vocabulary, mean over the step's batch",
+            ),
+        ),
+        "normscope.measure.signals.scales",
+    ),
+    "networks": Table(
+        "one untrained network",
+        (
+            ARM,
+            PLACEMENT,
+            DEPTH,
+            SEED,
+            Column(
+                "output_change",
+                "squared relative change of the output, if all parameters change a little",
+                format=SCIENTIFIC,
+                source="normscope.measure.starting.output_change",
+            ),
+            Column(
+                "last_gradient",
+                "norm of the loss's gradient by the last matrix of the last block",
+                format=SCIENTIFIC,
+                source="normscope.measure.starting.last_gradient",
+            ),
+        ),
+        f"{INSIDE}.networks",
+    ),
+    "slopes": Table(
+        "untrained networks of one seed, over depths",
+        (
+            ARM,
+            PLACEMENT,
+            SEED,
+            *many(
+                {
+                    "change_slope": "slope of log(output_change) over log(depth)",
+                    "gradient_slope": "slope of log(last_gradient) over log(depth)",
+                }
+            ),
+        ),
+        f"{HERE}.slopes",
+    ),
+    "towers": Table(
+        "one tower of attention without residual connections and MLPs, at the start",
+        (
+            ARM,
+            key(
+                "causal",
+                "whether a token attends only to itself and earlier ones",
+                bool,
+                label={True: "causal mask", False: "no mask"},
+            ),
+            SEED,
+            Column(
+                "collapse_rate",
+                "mean logarithm of the factor by which a layer brings tokens together",
+                source="normscope.measure.starting.collapse_rate",
+            ),
+        ),
+        f"{INSIDE}.towers",
     ),
 }

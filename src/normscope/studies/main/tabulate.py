@@ -1,6 +1,7 @@
 """From runs to arms: means, intervals and differences over trained models at chosen rates."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,32 +11,42 @@ import pandas as pd
 
 from normscope.io.tables import collect
 from normscope.io.texts import text_folder
-from normscope.statistics.summary import BOUNDS, describe, paired_difference, select, split
+from normscope.statistics.summary import describe, paired_difference, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.cells import Cell
-from normscope.studies.main.recipe import MainTables
-from normscope.studies.main.tables import PARTS, PROBED, TABLES
+from normscope.studies.main.measures import FOLDINGS, GROWTH, LAWS, MEASURES, PARTS
+from normscope.studies.main.published import beside_published
+from normscope.studies.main.recipe import STARTS, MainTables
+from normscope.studies.main.tables import TABLES
 from normscope.studies.outcome import trained_models
 from normscope.studies.stage import TableInputs
 
 KEYS = TABLES["runs"].keys
 COMPARED = TABLES["arms"].keys
 SPLITS = ("train_tokens", "val_tokens")
+LATE = 100  # the step from which late growth is measured
+DETACHED, EXACT = "detached", "brief"  # protocols that differ in the backward pass of the norms
 
 
 def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
     """All tables of the study, by name; ``files`` has published.csv and the settings it names."""
     metas = {text: described(inputs.corpus, text) for text in recipe.texts.values()}
-    runs, stream = all_runs(recipe, inputs)
-    picked = chosen(runs, COMPARED, by="capped_loss")
-    gain, level = rows_of(undiverged(picked), stream), recipe.level
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     curves = collect(inputs.models, "curves.csv", keys)
+    probed = {
+        table: collect(inputs.probes, f"{table}.csv", {name: keys[name] for name in recipe.probed})
+        for table in ("stream", "laws", "models", "blocks", "norms")
+    }
+    starts: dict[str, dict[str, str]] = {STARTS: {}}
+    networks = collect(inputs.probes, "networks.csv", starts)
+    runs = all_runs(recipe, inputs, curves, probed)
+    picked = chosen(runs, COMPARED, by="capped_loss")
+    gain, level = rows_of(undiverged(picked), probed["stream"]), recipe.level
     return {
         "runs": runs,
         "chosen": picked,
         "arms": compare(runs, picked, recipe.baseline, level),
-        "batches": batches(picked, recipe.batch_sizes, recipe.texts),
+        "batches": batches(picked, recipe.batch_sizes, recipe.texts)[TABLES["batches"].names],
         "curves": rows_of(picked, curves[TABLES["curves"].names]),
         "gain": gain,
         "gain_by_depth": by_depth(gain, level),
@@ -45,43 +56,45 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
             {"text": text, "characters": meta["vocab_size"]} | {n: meta[n] for n in SPLITS}
             for text, meta in metas.items()
         ),
+        "differences": differences(picked, recipe.other_arm, recipe.other_placement),
+        "sweeps": sweeps(runs),
+        "blocks": rows_of(picked, probed["blocks"])[TABLES["blocks"].names],
+        "norms": rows_of(picked, probed["norms"])[TABLES["norms"].names],
+        "scales": rows_of(picked, scales(curves)),
+        "networks": networks,
+        "slopes": slopes(networks),
+        "towers": collect(inputs.probes, "towers.csv", starts),
     }
 
 
-def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One row per model, its outcome and the gains where its stream was measured; the streams."""
-    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+def all_runs(
+    recipe: MainTables,
+    inputs: TableInputs,
+    curves: pd.DataFrame,
+    probed: Mapping[str, pd.DataFrame],
+) -> pd.DataFrame:
+    """One row per model: its outcome, and what was measured of it.
+
+    Args:
+        recipe: what the tables are made from.
+        inputs: where the files of the jobs are.
+        curves: one row per recorded step of a model.
+        probed: tables of the probing jobs, by name.
+    """
     runs = trained_models(recipe, inputs)
-    probed = {name: keys[name] for name in recipe.probed}
-    stream = collect(inputs.probes, "stream.csv", probed)
-    laws = collect(inputs.probes, "laws.csv", probed)
-    laws = laws.reindex(columns=[*KEYS, *(column.name for column in PROBED)])
-    runs = runs.merge(gains(rows_of(undiverged(runs), stream)), on=KEYS, how="left")
-    return runs.merge(rows_of(undiverged(runs), laws), on=KEYS, how="left"), stream
+    measured = undiverged(runs)
+    parts = [growth(curves), gains(rows_of(measured, probed["stream"]))]
+    for table, columns in (("laws", (*LAWS, *FOLDINGS)), ("models", MEASURES)):
+        names = [*KEYS, *(column.name for column in columns)]
+        parts.append(probed[table].reindex(columns=names))
+    for part in parts:  # the last recorded step of a model that diverged is not its end
+        runs = runs.merge(rows_of(measured, part), on=KEYS, how="left")
+    return runs[TABLES["runs"].names]
 
 
 def described(corpus: Path, text: str) -> dict[str, Any]:
     """The facts about a text that rule dataset recorded."""
     return json.loads((text_folder(corpus, text) / "meta.json").read_text())
-
-
-def beside_published(
-    recipe: MainTables, inputs: TableInputs, runs: pd.DataFrame, metas: Mapping[str, Any]
-) -> pd.DataFrame:
-    """The published losses and the baseline's, where it was trained with the same settings.
-
-    Args:
-        metas: ``meta.json`` of each text.
-    """
-    jobs = [name for name, cell in recipe.jobs.items() if cell == recipe.baseline]
-    ours = json.loads((inputs.models / jobs[0] / "config.json").read_text())
-    protocol, arm, placement, _ = recipe.baseline
-    tokens = metas[recipe.texts[protocol]]["sha256"]["train.bin"]
-    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": tokens}
-    numbers = pd.read_csv(inputs.files["published.csv"])
-    settings = [json.loads(inputs.files[name].read_text()) for name in numbers["settings"]]
-    covered = [is_covered(setting, ours) for setting in settings]
-    return published(numbers, covered, select(runs, **recipe.baseline._asdict()), recipe.level)
 
 
 def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
@@ -213,28 +226,130 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(means).reset_index()
 
 
-def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    """Whether ``ours`` has every setting of ``reference``, section by section."""
-    return all(
-        is_covered(value, ours[key]) if isinstance(value, Mapping) else ours[key] == value
-        for key, value in reference.items()
+def scales(curves: pd.DataFrame) -> pd.DataFrame:
+    """The recorded steps of models whose scales were recorded, possibly none.
+
+    Args:
+        curves: One row per recorded step of a model.
+    """
+    # curves have no such columns if no training records scales
+    return curves.reindex(columns=TABLES["scales"].names).dropna(subset=["sigma"])
+
+
+def growth(curves: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: the columns ``GROWTH``, missing where scales were not recorded.
+
+    Args:
+        curves: One row per recorded step of a model.
+    """
+    rows = []
+    for model, curve in split(scales(curves), KEYS):
+        late = curve[curve["step"] >= LATE]
+        rows.append(
+            model
+            | {
+                "sigma_growth": log_ratio(curve["sigma"]),
+                "late_sigma_growth": log_ratio(late["sigma"]),
+                "logit_scale": math.log(curve["logit_sd"].iloc[-1]),
+            }
+        )
+    return pd.DataFrame(rows, columns=[*KEYS, *(column.name for column in GROWTH)])
+
+
+def log_ratio(values: pd.Series) -> float:
+    """The logarithm of the last value over the first; NaN of fewer than two."""
+    return float(np.log(values.iloc[-1] / values.iloc[0])) if len(values) > 1 else math.nan
+
+
+def differences(picked: pd.DataFrame, other_arm: str, other_placement: str) -> pd.DataFrame:
+    """One row per model: its loss over those of the baseline's arm, placement and both.
+
+    Args:
+        picked: The models at their chosen learning rates.
+        other_arm: The arm of the baseline.
+        other_placement: Its placement.
+    """
+    at = ["protocol", "seed", "arm", "placement"]
+    by = picked.set_index(at)[["capped_loss", "failed"]]
+    changes = {
+        "itself": {},
+        "arm": {"arm": other_arm},
+        "placement": {"placement": other_placement},
+        "both": {"arm": other_arm, "placement": other_placement},
+    }
+    others = {
+        name: by.reindex(pd.MultiIndex.from_frame(picked.assign(**change)[at])).reset_index()
+        for name, change in changes.items()
+    }
+    loss = pd.DataFrame({name: rows["capped_loss"] for name, rows in others.items()})
+    failed = pd.DataFrame({name: rows["failed"] for name, rows in others.items()})
+    of_arm, of_placement = loss["itself"] - loss["arm"], loss["itself"] - loss["placement"]
+    return (
+        picked[KEYS]
+        .reset_index(drop=True)
+        .assign(
+            failed=failed.max(axis=1).astype(int),
+            above_arm=of_arm,
+            above_placement=of_placement,
+            above_both=of_placement - (loss["arm"] - loss["both"]),
+            derivatives_lead=_derivatives_lead(picked),
+        )
     )
 
 
-def published(
-    table: pd.DataFrame, is_comparable: Sequence[bool], models: pd.DataFrame, level: float
-) -> pd.DataFrame:
-    """Published numbers, each with n, mean and interval of the baseline's models.
+def _derivatives_lead(picked: pd.DataFrame) -> list[float]:
+    """What a norm's derivatives improve, less what its forward pass does, of each detached model.
 
-    Args:
-        table: one row per number; ``measure`` names the column that it is compared with.
-        is_comparable: whether our models were trained with the same settings.
-        models: rows of the baseline's models.
-        level: confidence level.
+    A norm whose backward pass leaves out the derivatives of mean and variance normalizes forward
+    alone. The derivatives improve its loss to that of the norm, and forward normalization improved
+    the loss without a norm to its own.
     """
-    rows = [
-        describe(models[measure], level) if is_same else {"n": 0}
-        for measure, is_same in zip(table["measure"], is_comparable, strict=True)
+    losses = picked.set_index(["protocol", "arm", "placement", "seed"])["capped_loss"].to_dict()
+    nan = math.nan
+    return [
+        2 * row["capped_loss"]
+        - losses.get((EXACT, row["arm"], row["placement"], row["seed"]), nan)
+        - losses.get((EXACT, "none", "none", row["seed"]), nan)
+        if row["protocol"] == DETACHED
+        else nan
+        for row in picked.to_dict("records")
     ]
-    ours = pd.DataFrame(rows, columns=BOUNDS, index=table.index)
-    return table.assign(comparable=list(is_comparable)).join(ours)
+
+
+def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell and seed that was trained at several rates: its sensitivity to the rate.
+
+    The sensitivity is the mean excess of the capped loss over the loss at the best rate (Wortsman
+    et al. 2023, arXiv:2309.14322, section 2.2). The best rate is that of the pilot models, so that
+    the smallest of several noisy losses is not chosen; without pilot models there is none.
+    """
+    by = [*COMPARED, "seed"]
+    tuned = runs.dropna(subset=["pilot_loss"])
+    best = tuned.loc[tuned.groupby(COMPARED)["pilot_loss"].idxmin(), [*COMPARED, "learning_rate"]]
+    at_best = runs.merge(best, on=[*COMPARED, "learning_rate"])[[*by, "capped_loss"]]
+    groups = runs.groupby(by, sort=False)
+    table = groups.agg(
+        rates=("learning_rate", "nunique"),
+        failures=("failed", "sum"),
+        mean=("capped_loss", "mean"),
+    ).reset_index()
+    table = table[table["rates"] > 1].merge(at_best, on=by)
+    return table.assign(excess=table["mean"] - table["capped_loss"])[TABLES["sweeps"].names]
+
+
+def slopes(networks: pd.DataFrame) -> pd.DataFrame:
+    """One row per arm, placement and seed: slopes over the depth, both on logarithms."""
+    table, rows = TABLES["slopes"], []
+    for key, group in split(networks, table.keys):
+        depth = np.log(group["depth"])
+        rows.append(
+            key
+            | {
+                slope: np.polyfit(depth, np.log(group[measure]), 1)[0]
+                for slope, measure in (
+                    ("change_slope", "output_change"),
+                    ("gradient_slope", "last_gradient"),
+                )
+            }
+        )
+    return pd.DataFrame(rows, columns=table.names)

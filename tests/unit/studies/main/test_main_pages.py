@@ -19,7 +19,7 @@ from normscope.studies.main.pages import (
     loss_table,
     published_table,
 )
-from normscope.studies.main.tabulate import is_covered, published
+from normscope.studies.main.published import is_covered, published
 from normscope.train.files import METRICS
 from normscope.train.recipe import Training
 

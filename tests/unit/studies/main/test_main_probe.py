@@ -1,30 +1,35 @@
-"""The probes and tables of the literature study on stored models, one of which diverged."""
+"""The probes and tables of the main study on stored models, one of which diverged."""
 
 import itertools
 import math
+import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import stored_models
 import torch
-from literature_recipes import GRID, literature_grid
+from main_recipes import GRID, main_grid
+from processes import ROOT
 from recall_recipes import by
 from recipes import DATA
 from torch.nn import functional as F
 
+from normscope.io.files import write_json
 from normscope.io.tables import as_declared, write_tables
 from normscope.nn.model import Transformer
 from normscope.statistics.summary import select
-from normscope.studies.literature.probe import probe
-from normscope.studies.literature.tables import MEASURES, TABLES
-from normscope.studies.literature.tabulate import tabulate
+from normscope.studies.main.measures import MEASURES
+from normscope.studies.main.probe import probe
+from normscope.studies.main.tables import TABLES
+from normscope.studies.main.tabulate import tabulate
 from normscope.studies.stage import ProbeInputs, TableInputs
 from normscope.studies.study import Settings
 from normscope.train.trained import transformers
 
-LN = "small-layernorm-pre-0.01-9"
-LOST = ("small-rmsnorm-post-0.01-9", 10)  # the job and seed of a model that diverged
+LN = "brief-layernorm-pre-0.01-9"
+LOST = ("brief-rmsnorm-post-0.01-9", 10)  # the job and seed of a model that diverged
 CPU = torch.device("cpu")
 MODEL = TABLES["runs"].keys
 QK = ("qk", "layernorm", "pre", 0.01, 2)  # the model of its protocol at the chosen rate
@@ -32,32 +37,37 @@ QK = ("qk", "layernorm", "pre", 0.01, 2)  # the model of its protocol at the cho
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("literature")
+    return tmp_path_factory.mktemp("main")
 
 
 @pytest.fixture(scope="module")
 def tables(place, data) -> dict[str, pd.DataFrame]:
     """The tables of the small grid. The text that the models learned ends after 200 tokens."""
-    training = GRID["protocols"]["small"]["training"] | {"train_tokens": 200}
-    grid = literature_grid(protocols__small__training=training, refined__protocols=["small", "qk"])
+    training = GRID["protocols"]["brief"]["training"] | {"train_tokens": 200}
+    grid = main_grid(protocols__brief__training=training, refined__protocols=["brief", "qk"])
     for i, (name, stack) in enumerate(grid.trainings().items()):
         losses = [None if (name, seed) == LOST else 2 + i / 10 for seed in stack.seeds]
         stored_models.write(place / "models" / name, stack, losses)
-    folders = {"models": place / "models", "data": data}
+    sums = {path.name: sha256(path.read_bytes()).hexdigest() for path in data.iterdir()}
+    facts = {"vocab_size": DATA.vocab_size, "sha256": sums}
+    facts |= {"train_tokens": len(DATA.train), "val_tokens": len(DATA.val)}
+    folders = {"models": place / "models", "data": shutil.copytree(data, place / "data")}
+    write_json(folders["data"] / "meta.json", facts)
     for name, recipe in grid.probes().items():
         found = probe(recipe, ProbeInputs(name=name, **folders), CPU)
         write_tables(place / "probes" / name, found)
     recipe = grid.tabulation(Settings(level=0.9, baseline=[]))
-    made = tabulate(recipe, TableInputs(probes=place / "probes", **folders))
+    files = {name: ROOT / "data" / name for name in grid.STAGES.files}
+    made = tabulate(recipe, TableInputs(probes=place / "probes", files=files, **folders))
     return as_declared(made, TABLES)
 
 
 def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(tables):
-    runs = tables["runs"]
-    assert len(runs) == 4 * 3 + 2
+    assert len(tables["runs"]) == 1 + 4 * 3 + 2
+    runs, chosen = (tables[n].query("protocol != 'nanogpt'") for n in ("runs", "chosen"))
     is_lost = (runs["arm"] == "rmsnorm") & (runs["placement"] == "post") & (runs["seed"] == 10)
     assert runs[is_lost]["capped_loss"].tolist() == pytest.approx([math.log(DATA.vocab_size)])
-    is_small, is_pre = runs["protocol"] == "small", runs["placement"] == "pre"
+    is_small, is_pre = runs["protocol"] == "brief", runs["placement"] == "pre"
     known = {
         **{column.name: ~is_lost for column in MEASURES},
         # in windows of more tokens than the width
@@ -69,9 +79,9 @@ def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(t
             ("frozen_loss", "refined_loss", "one_frozen_loss", "one_refined_loss"), is_pre
         ),
     }
+    assert tables["runs"]["gain_last"].notna().eq(tables["runs"]["protocol"] == "nanogpt").all()
     for name, where in known.items():
         assert runs[name].notna().eq(where).all(), name
-    chosen = tables["chosen"]
     assert len(chosen) == 4 * 3 + 1
     blocks = tables["blocks"]
     assert len(blocks) == 2 * (len(chosen) - 1)  # of two blocks; one model diverged
@@ -89,7 +99,7 @@ def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(t
 def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place, tables):
     """Against a forward pass written out, on windows that are cut by hand."""
     _, models = transformers(place / "models" / LN)
-    model, runs = models[10], select(tables["runs"], protocol="small", placement="pre")
+    model, runs = models[10], select(tables["runs"], protocol="brief", placement="pre")
     row = by(runs, "arm", "seed")["layernorm", 10]
     with torch.no_grad():
         streams, _ = forward(model, cut(DATA.val, [0, len(DATA.val) - 9])[:, :-1])
@@ -108,7 +118,7 @@ def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place,
     }
     for name, value in expected.items():
         assert row[name] == pytest.approx(float(value), rel=1e-5), name
-    blocks = select(tables["blocks"], protocol="small", placement="pre", seed=10)
+    blocks = select(tables["blocks"], protocol="brief", placement="pre", seed=10)
     pair = by(select(blocks, arm="layernorm"), "block")
     for spread, column in (
         ("gradient_spread", "gradient"),

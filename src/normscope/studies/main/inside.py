@@ -1,16 +1,14 @@
-"""The trained models of one job, or untrained networks: what statements of papers ask."""
+"""Blocks, attention and norms of a trained model, and networks at the start."""
 
 import math
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.io import dataset
 from normscope.io.dataset import Dataset
 from normscope.measure.attention import (
     first_share,
@@ -28,47 +26,26 @@ from normscope.measure.starting import collapse_rate, last_gradient, output_chan
 from normscope.measure.windows import as_tensor, draw, split_loss, validation_windows
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Norm
-from normscope.studies.literature.recipe import Probe, Starts, Untrained
-from normscope.studies.literature.tables import MEASURES, TABLES
-from normscope.studies.stage import ProbeInputs
+from normscope.studies.main.recipe import Starts, Untrained
 from normscope.train.recipe import Stack
 from normscope.train.refine import refined_losses
-from normscope.train.trained import load_verified
 
 CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
 SELECTED = 4  # windows whose keys are tested, each by a linear program
 FREE = 0.05  # nats below which a block counts as free
-MODELS = ["seed", *(column.name for column in MEASURES)]
 OF_SIGNALS = ("block", "activation_rms", "gradient", "gradient_parameters")
-BLOCKS = ["seed", *OF_SIGNALS, "entering_rms", "added_loss"]
-NORMS = ["seed", "norm", "place", "frozen_loss", "refined_loss"]
 
 
-def probe(recipe: Probe, inputs: ProbeInputs, device: torch.device) -> dict[str, pd.DataFrame]:
-    """Tables of trained models (models, blocks and norms), or of others (networks and towers)."""
-    data = dataset.read(inputs.corpus)
-    models, blocks, norms, networks_, towers_ = [], [], [], [], []
-    if recipe.starts is not None:
-        networks_ = networks(recipe.starts, data)
-        towers_ = towers(recipe.starts)
-    else:
-        stack, trained = load_verified(inputs.models / inputs.name)
-        for seed, model in trained.items():
-            rows = block_rows(model.to(device), data, stack, recipe.windows)
-            blocks += [{"seed": seed, **row} for row in rows]
-            measured = measure(model, data, stack, recipe.windows)
-            if recipe.refined:
-                together, alone = without_norms(model, data, stack, recipe.refined)
-                norms += [{"seed": seed, **row} for row in alone]
-                measured |= together | of_norms(alone)
-            models.append({"seed": seed, **measured, **of_blocks(rows)})
-    return {
-        "models": pd.DataFrame(models, columns=MODELS),
-        "blocks": pd.DataFrame(blocks, columns=BLOCKS),
-        "norms": pd.DataFrame(norms, columns=NORMS),
-        "networks": pd.DataFrame(networks_, columns=TABLES["networks"].names),
-        "towers": pd.DataFrame(towers_, columns=TABLES["towers"].names),
-    }
+def tables(
+    model: Transformer, data: Dataset, stack: Stack, windows: int, refined: int
+) -> dict[str, list[Row]]:
+    """What is measured of a model: one row for ``models``, and one per block and norm."""
+    blocks = block_rows(model, data, stack, windows)
+    row, norms = measure(model, data, stack, windows), []
+    if refined:
+        together, norms = without_norms(model, data, stack, refined)
+        row |= together | of_norms(norms)
+    return {"models": [row | of_blocks(blocks)], "blocks": blocks, "norms": norms}
 
 
 def block_rows(model: Transformer, data: Dataset, stack: Stack, windows: int) -> list[Row]:

@@ -10,8 +10,8 @@ from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import split
 from normscope.studies.arms import arm_look
-from normscope.studies.literature.figures import label
-from normscope.studies.literature.tables import TABLES
+from normscope.studies.main.figures import label
+from normscope.studies.main.tables import TABLES
 
 HEIGHT_MM, LEGEND_MM = 58, 4.2  # of the panels, and of a line of the legend
 COLUMNS = 2  # of the legend
@@ -20,7 +20,7 @@ SCALES = {
     "last_gain": "residual gain of the last block",
     "logit_sd": "standard deviation of logits",
 }
-CELL = TABLES["cells"].keys
+CELL = TABLES["arms"].keys
 THIN: dict = {"linewidth": 0.4, "alpha": 0.4}  # one model among those of a cell
 
 

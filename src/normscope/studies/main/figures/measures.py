@@ -1,4 +1,4 @@
-"""Figure literature_measures: what statements test in the trained models, every model a point."""
+"""Figure measures: what statements test in the trained models, every model a point."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -13,14 +13,14 @@ from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import arm_look
-from normscope.studies.literature.figures import DOTS, label
-from normscope.studies.literature.tables import TABLES
+from normscope.studies.main.figures import DOTS, label
+from normscope.studies.main.tables import TABLES
 
 MM_PER_ROW, MM_PER_PART = 3.6, 14
 SMALL: dict = {"markersize": 2.5, "markeredgewidth": 0.7}
 MEDIAN: dict = style.DASH | {"markersize": 7, "markeredgewidth": 1}
 DEEP = 3  # blocks from which differences between blocks are shown
-KEYS = TABLES["cells"].keys
+KEYS = TABLES["arms"].keys
 BY_BLOCK = [
     *("stream_growth", "growth_imbalance"),
     *("gradient_spread", "parameter_gradient_spread", "free_blocks"),

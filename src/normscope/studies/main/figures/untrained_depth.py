@@ -12,7 +12,7 @@ from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import geometric_mean, split
 from normscope.studies.arms import arm_look
-from normscope.studies.literature.figures import DOTS, LOOKS, label
+from normscope.studies.main.figures import DOTS, LOOKS, label
 
 HEIGHT_MM = 75
 MEASURES = {

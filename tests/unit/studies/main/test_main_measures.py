@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from literature_recipes import SIZES, TRAINING
+from main_recipes import SIZES, TRAINING
 from recall_recipes import moved
 from recipes import DATA
 from torch.nn import functional as F
@@ -16,7 +16,7 @@ from normscope.measure.windows import as_tensor, draw
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
-from normscope.studies.literature.probe import growth_imbalance, of_blocks, of_norms, without_norms
+from normscope.studies.main.inside import growth_imbalance, of_blocks, of_norms, without_norms
 from normscope.train.recipe import Stack
 
 NAMES = [

@@ -12,7 +12,7 @@ from normscope.nn.recipe import PLACEMENTS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import split
-from normscope.studies.literature.figures import DOTS, LOOKS
+from normscope.studies.main.figures import DOTS, LOOKS
 
 MM_PER_PANEL, LEGEND_MM = 62, 15
 LINEAR = 0.1  # nats up to which the axis is linear

@@ -1,1 +1,0 @@
-"""Statements of the literature, asked of small Transformers."""
