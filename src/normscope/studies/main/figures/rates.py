@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import get_args
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,36 +13,15 @@ from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import (
     AS_CHANCE,
-    add_sample,
     count,
     divergences,
-    draw_models,
-    in_order,
-    line_look,
     placement_title,
 )
 from normscope.studies.study import FEWEST_RATES
+from normscope.studies.sweeps import draw_panel
 
 MM_PER_PANEL, LEGEND_MM = 62, 25
-SHIFT = 0.13  # octaves per arm, by which arms are dodged
 ROOM = 0.05  # nats around the losses of models that learned
-
-
-def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
-    """Every model an open marker, a cross at the top where it failed; medians over seeds joined."""
-    arms = in_order(list(runs["arm"]))
-    for i, arm in enumerate(arms):
-        shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
-        models = runs[runs["arm"] == arm]
-        models = models.assign(x=models["learning_rate"] * shift)
-        axis.plot(models.groupby("x")["capped_loss"].median(), **line_look(arm))
-        learned, failed = models[models["failed"] == 0], models[models["failed"] == 1]
-        draw_models(axis, arm, learned["x"], learned["capped_loss"], markersize=3)
-        at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x", "mfc": None}
-        draw_models(axis, arm, failed["x"], np.full(len(failed), 0.97), markersize=3, **at_top)
-        add_sample(axis, arm)
-    style.log_x(axis, runs["learning_rate"])
-    axis.set_xlabel("learning rate")
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
