@@ -1,10 +1,11 @@
-"""Stores that branches, clones and jobs without a shared file system share."""
+"""Stores that branches, clones, engines and deployments share."""
 
 import os
 import shutil
 import signal
 from pathlib import Path
 
+import pytest
 import yaml
 from project import IDENTITY, Project
 from running import (
@@ -119,3 +120,30 @@ def test_interrupted_and_terminated(modelled: Project, tmp_path: Path):
     wait_until_quiet(project.root)
     project.snakemake(*TARGETS)
     same(project, modelled)
+
+
+@pytest.fixture
+def hosted(modelled: Project, monkeypatch: pytest.MonkeyPatch, tmp_path) -> Project:
+    """The modelled project as https://github.com/org/project, with a tag."""
+    modelled.run("git", *IDENTITY, "tag", "--force", "v1")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{modelled.root.parent}/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://github.com/org/")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # of Snakemake's clones
+    return modelled
+
+
+def test_a_tag_is_deployed_and_makes_the_same_tables(hosted: Project, tmp_path):
+    user = Project(tmp_path / "user")
+    hosted.run(
+        *("snakedeploy", "deploy-workflow", "https://github.com/org/project", str(user.root)),
+        *("--tag", "v1"),
+    )
+    for name in ("corpus.txt", "tiny_model", "other_model"):
+        (user.root / name).symlink_to(hosted.root / name)
+    # without a target all is made
+    assert user.planned().keys() == hosted.planned("--forceall").keys() | {"everything"}
+    user.snakemake("main")
+    assert user.digests("results/main/tables") == hosted.digests("results/main/tables")
+    (user.root / "config/config.yaml").write_text("depth: {training: {stesp: 1}}\n")
+    assert "did you mean steps?" in user.snakemake("-n", ok=False)

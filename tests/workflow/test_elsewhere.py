@@ -70,7 +70,6 @@ def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_pa
     for project in (elsewhere, parent):
         assert project.digests("results/main/tables") == made.digests("results/main/tables")
     assert state(checkout) == before
-    assert "norm_claims" in parent.snakemake("--list-rules")
 
 
 def module(made: Project, folder: Path, line: str) -> Project:

@@ -1,10 +1,8 @@
 """Snakemake makes, DVC versions, schedulers give devices: they agree, and none undoes another."""
 
 import json
-import os
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -175,16 +173,6 @@ def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
     recorded.run("env", filled, "dvc", "repro", "--force", "runs")
     assert other.digests("store") == before == recorded.digests("store")
     assert "up to date" in recorded.run("dvc", "status", "runs")
-
-
-def test_what_a_killed_job_left_in_the_store_is_removed_after_a_day(recorded: Project):
-    old, new = (recorded.root / "store" / name for name in ("tmp0", "tmp1"))
-    for folder in (old, new):
-        folder.mkdir()
-    os.utime(old, (time.time() - 100_000,) * 2)
-    recorded.snakemake("--force", "results/paper/metrics.json")
-    assert not old.exists()
-    new.rmdir()
 
 
 def test_an_experiment_in_a_copy_takes_what_is_trained_from_the_store(recorded: Project):

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 from project import DRAWN, Project
@@ -72,6 +73,10 @@ def test_a_copy_of_a_finished_project_is_finished_and_a_dry_run_changes_nothing(
         path.write_bytes(raw[:-2] + bytes([raw[-2] ^ 1]) + raw[-1:])
     for name in MISSING:
         (project.root / name).unlink()
+    old, new = (project.root / "store" / name for name in ("tmp0", "tmp1"))  # of killed jobs
+    for folder in (old, new):
+        folder.mkdir()
+    os.utime(old, (time.time() - 100_000,) * 2)
     before = facts(project)
     plan = project.snakemake("-n")
     assert facts(project) == before
@@ -82,6 +87,8 @@ def test_a_copy_of_a_finished_project_is_finished_and_a_dry_run_changes_nothing(
     for name in shown:
         assert f"{name} is damaged: it is made again" in output
     assert {folder: project.digests(folder) for folder in MADE} == wholes
+    assert not old.exists()
+    assert new.exists()  # its job may be running
     assert project.planned() == {}
 
 
@@ -114,28 +121,25 @@ def test_the_terminal_shows_errors_and_the_log_shows_every_job(made: Project):
 
 
 def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: Path):
+    """Nor does a directory that is a clone, with folders of its own."""
     project = made.copy(tmp_path / "project")
-    shutil.copytree(project.root / "tiny_model", project.root / "cut")
+    for name in ("cut", "clone"):
+        shutil.copytree(project.root / "tiny_model", project.root / name)
+    for name in (".git", ".cache", "onnx.d"):
+        (project.root / "clone" / name).mkdir()
+        (project.root / "clone" / name / "HEAD").write_text("ref\n")
     weights = project.root / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    other = "  - {name: cut, family: Tiny, source: {kind: directory, path: cut}}\n  memory_gb"
+    entry = "  - {{name: {0}, family: Tiny, source: {{kind: directory, path: {0}}}}}\n"
+    others = "".join(entry.format(name) for name in ("cut", "clone")) + "  memory_gb"
     config = project.root / "config.yaml"
-    config.write_text(config.read_text().replace("  memory_gb", other, 1))
+    config.write_text(config.read_text().replace("  memory_gb", others, 1))
     output = project.snakemake("pretrained")
     assert "Not measured: " in output
     assert "truncated" in output
     table = (project.root / "results/pretrained/tables/models.csv").read_text()
-    assert re.search("^tiny,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+    for name in ("tiny", "clone"):
+        assert re.search(f"^{name},Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
     assert re.search("^cut,Tiny,.*cut/model.safetensors is truncated", table, re.MULTILINE)
     for targets in ((), ("pretrained",)):
         assert project.planned(*targets)["pretrained_probe"] == 1  # a failure is retried
-
-
-def test_a_model_s_directory_may_be_a_clone(made: Project, tmp_path: Path):
-    project = made.copy(tmp_path / "project")
-    for name in (".git", ".cache", "onnx.d"):
-        (project.root / "tiny_model" / name).mkdir()
-        (project.root / "tiny_model" / name / "HEAD").write_text("ref\n")
-    shutil.rmtree(project.root / "store")
-    project.snakemake("results/pretrained/probes/tiny/model.json")
-    assert (project.root / "results/pretrained/probes/tiny/model.json").resolve().is_file()

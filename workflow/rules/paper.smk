@@ -133,7 +133,6 @@ rule render:
         directory("results/paper/tables"),
         report(
             "results/paper/summary.html",
-            caption="../report/page.rst",
             category="Summary",
         ),
     log:
