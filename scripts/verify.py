@@ -57,9 +57,9 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
 def trainings(config: Config) -> pd.DataFrame:
     """All training jobs: the fields of ``SingleJob``, and their floating-point operations."""
     rows = [
-        (study, job, texts.get(job, DATASET), recipe.model_dump_json(), sizes[job].flops)
+        (study, job, texts.get(job, DATASET), recipe.model_dump_json(), work[job])
         for study, part in config.studies.items()
-        for texts, sizes in [(part.job_texts(), part.training_sizes())]
+        for texts, work in [(part.job_texts(), part.training_flops())]
         for job, recipe in part.trainings().items()
     ]
     return pd.DataFrame(rows, columns=[*SingleJob._fields, "flops"])

@@ -48,7 +48,7 @@ def run_record(study: Study, results: Path) -> dict[str, Any]:
         results: The folder of the run, with ``benchmarks/<rule>/<job>.tsv`` of every job that ran.
     """
     jobs = [f"{study.name}_tables"]
-    jobs += [f"{study.name}_train/{name}" for name in study.training_sizes()]
+    jobs += [f"{study.name}_train/{name}" for name in study.trainings()]
     jobs += [f"{study.name}_probe/{name}" for name in study.probes()]
     seconds = [_cpu_seconds(results / "benchmarks" / f"{job}.tsv") for job in jobs]
     made = max(path.stat().st_mtime for path in (results / study.name / "tables").iterdir())

@@ -9,8 +9,6 @@ from statistics import mean
 
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from normscope.studies.study import Size
-
 LOGGER = logging.getLogger("snakemake.logging")
 STEP = 0.05  # share of the work after which the remaining time is printed again
 RESTORED_S = 1.0  # a shorter job only took its result from the store
@@ -23,13 +21,13 @@ class Countdown(logging.Handler):
     floating-point operations: at the pace of its rule, or else of all trainings.
 
     Args:
-        sizes: by rule, the sizes of its jobs by their wildcard ``name``.
+        work: by rule, the floating-point operations of its jobs by their wildcard ``name``.
     """
 
-    def __init__(self, sizes: Mapping[str, Mapping[str, Size]]) -> None:
+    def __init__(self, work: Mapping[str, Mapping[str, float]]) -> None:
         super().__init__()
-        self.sizes = sizes
-        self.untrained = {rule: dict(of_rule) for rule, of_rule in sizes.items()}
+        self.work = work
+        self.untrained = {rule: dict(of_rule) for rule, of_rule in work.items()}
         self.waiting = Counter[str]()  # jobs of each rule that have not finished
         self.running: dict[int, tuple[str, str, float]] = {}  # rule, name and start
         self.took = defaultdict[str, list[tuple[float, float]]](list)  # operations and seconds
@@ -55,11 +53,11 @@ class Countdown(logging.Handler):
             self.waiting[rule] -= 1
         elif event == LogEvent.JOB_FINISHED:
             rule, name, since = self.running.pop(fields["job_id"], ("", "", now))
-            size = self.untrained.get(rule, {}).pop(name, None)
+            operations = self.untrained.get(rule, {}).pop(name, 1.0)
             self.waiting[rule] -= 1
             self.spent += now - since
             if now - since >= RESTORED_S:
-                self.took[rule].append((size.flops if size else 1.0, now - since))
+                self.took[rule].append((operations, now - since))
         elif event == LogEvent.PROGRESS and self.prints and (estimate := self._left(now)):
             share, seconds = estimate
             if self.next <= share < 1:
@@ -68,16 +66,16 @@ class Countdown(logging.Handler):
 
     def _left(self, now: float) -> tuple[float, float] | None:
         """The share of the work that is done, and the remaining seconds; None if not known."""
-        trained = [job for rule in self.sizes for job in self.took[rule]]
-        has_pace = trained or not any(self.waiting[rule] for rule in self.sizes)
+        trained = [job for rule in self.work for job in self.took[rule]]
+        has_pace = trained or not any(self.waiting[rule] for rule in self.work)
         if not has_pace or not any(self.took.values()):
             return None
         start = min(seconds for jobs in self.took.values() for _, seconds in jobs)
         left = 0.0
         for rule, n in (+self.waiting).items():
-            sizes = [size.flops for size in self.untrained.get(rule, {}).values()] or [1.0]
-            alike = self.took[rule] or (trained if rule in self.sizes else [])
-            left += n * (start + mean(sizes) * _pace(alike, start))
+            operations = mean(self.untrained.get(rule, {}).values() or [1.0])
+            alike = self.took[rule] or (trained if rule in self.work else [])
+            left += n * (start + operations * _pace(alike, start))
         running = sum(now - since for *_, since in self.running.values())
         done, left = self.spent + running, max(left - running, 0.0)
         return done / (done + left), left * (now - self.began) / done

@@ -12,7 +12,6 @@ from processes import ROOT, SCRIPTS
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from normscope.progress import Countdown, about
-from normscope.studies.study import Size
 
 SLOW = {"matplotlib", "numpy", "pandas", "scipy", "statsmodels", "torch", "transformers"}
 IMPORTED = "import json, sys\n{imports}\nprint(json.dumps(sorted(sys.modules)))"
@@ -43,8 +42,12 @@ def test_no_script_stands_for_an_installed_package():
 
 def test_the_time_left_is_the_work_at_the_pace_of_each_rule(capsys: pytest.CaptureFixture[str]):
     """A job starts in 2 s, and then takes 1 s per operation of a, and 4 s per operation of b."""
-    sizes = {"a_train": {"1": 100, "2": 50}, "b_train": {"1": 10, "2": 20}, "c_train": {"1": 1}}
-    countdown = Countdown({r: {n: Size(1, w) for n, w in s.items()} for r, s in sizes.items()})
+    work: dict[str, dict[str, float]] = {
+        "a_train": {"1": 100, "2": 50},
+        "b_train": {"1": 10, "2": 20},
+        "c_train": {"1": 1},
+    }
+    countdown = Countdown(work)
     ids = iter(range(100))
 
     def log(event: LogEvent, at: float, **fields: object) -> None:

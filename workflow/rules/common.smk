@@ -347,15 +347,15 @@ def corpora(study):
 
 
 @functools.cache
-def sizes():
-    """The sizes of all training jobs, by rule and name."""
-    return {f"{name}_train": part.training_sizes() for name, part in JOBS.items()}
+def work():
+    """The floating-point operations of all training jobs, by rule and name."""
+    return {f"{name}_train": part.training_flops() for name, part in JOBS.items()}
 
 
 def flops(rule):
     """The floating-point operations of a training job."""
-    of_rule = sizes()[rule]
-    return lambda wildcards: getattr(of_rule.get(wildcards.name), "flops", 0)
+    of_rule = work()[rule]
+    return lambda wildcards: of_rule.get(wildcards.name, 0)
 
 
 # The dataset, for which most jobs wait, and probes start before trainings, whose priority is their operations.

@@ -25,13 +25,6 @@ FEWEST_RATES = 3  # learning rates of a cell that figures over rates show
 MODEL_FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", "SHA256SUMS")
 
 
-class Size(NamedTuple):
-    """The size of a training job: its number of models, and their floating-point operations."""
-
-    models: int
-    flops: float
-
-
 class Settings(Strict):
     """What all studies share."""
 
@@ -117,8 +110,8 @@ class Study(Strict, ABC):
         """Of every expensive result the file that says what it is, below ``results/<study>/``."""
         return [f"models/{name}/config.json" for name in self.trainings()]
 
-    def training_sizes(self) -> Mapping[str, Size]:
-        """The size of each training job, by the name of its folder."""
+    def training_flops(self) -> Mapping[str, float]:
+        """The floating-point operations of each training job, by the name of its folder."""
         return {}
 
 
@@ -199,9 +192,8 @@ class TransformerStudy(TrainedStudy):
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
 
-    def training_sizes(self) -> dict[str, Size]:
-        stacks = self.trainings().items()
-        return {name: Size(len(stack.seeds), flops(stack)) for name, stack in stacks}
+    def training_flops(self) -> dict[str, float]:
+        return {name: flops(stack) for name, stack in self.trainings().items()}
 
 
 class Grid(Strict):

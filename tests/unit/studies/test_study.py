@@ -73,7 +73,7 @@ def test_the_number_of_seeds_per_job_does_not_change_the_total_work():
     alone = {name: MAIN[name] | {"stack": 1} for name in stacked}
     both = (load(MAIN), load(MAIN | alone))
     for before, after in zip(*(config.studies.values() for config in both), strict=True):
-        works = [sum(size.flops for size in p.training_sizes().values()) for p in (before, after)]
+        works = [sum(p.training_flops().values()) for p in (before, after)]
         assert works[0] == pytest.approx(works[1])
 
 

@@ -25,7 +25,7 @@ from normscope.studies.card.recipe import (
     Costs,
     NormProbe,
 )
-from normscope.studies.study import MODEL_FILES, Settings, Size, Stages, Study
+from normscope.studies.study import MODEL_FILES, Settings, Stages, Study
 from normscope.train.recipe import Training, flops
 from normscope.train.schedule import PILOT, Sweep
 
@@ -212,10 +212,10 @@ class Card(Study):
     def context(self) -> int:
         return max(regime.model.block_size for regime in self.regimes.values())
 
-    def training_sizes(self) -> dict[str, Size]:
-        sizes = {}
+    def training_flops(self) -> dict[str, float]:
+        work = {}
         for name, sweep in self.trainings().items():
             models = len(sweep.pilot_seeds) * len(sweep.learning_rates) + len(sweep.seeds)
             stack = sweep.at(sweep.learning_rates[0], [*range(models)])
-            sizes[name] = Size(models, flops(stack))
-        return sizes
+            work[name] = flops(stack)
+        return work

@@ -9,7 +9,7 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Rate, Seed, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import MODEL_FILES, Grid, Settings, Size, Stages, TrainedStudy
+from normscope.studies.study import MODEL_FILES, Grid, Settings, Stages, TrainedStudy
 from normscope.verdicts.vocabulary import Vocabulary
 
 MOMENTS = "moments.safetensors"  # Adam's
@@ -157,11 +157,11 @@ class Recall(TrainedStudy):
             **self.corrected.where(),
         )
 
-    def training_sizes(self) -> dict[str, Size]:
+    def training_flops(self) -> dict[str, float]:
         """Keys and values are computed at all positions; all else too for a norm of batches."""
-        sizes = {}
+        work = {}
         for name, stack in self.trainings().items():
             task, matrices = stack.task, 2 if stack.norm.is_token_wise else 12
             tokens = len(stack.seeds) * task.steps * task.batch_size * task.entities
-            sizes[name] = Size(len(stack.seeds), 6.0 * tokens * matrices * task.n_embd**2)
-        return sizes
+            work[name] = 6.0 * tokens * matrices * task.n_embd**2
+        return work
