@@ -76,7 +76,8 @@ def test_a_copy_of_a_finished_project_is_finished_and_a_dry_run_changes_nothing(
     old, new = (project.root / "store" / name for name in ("tmp0", "tmp1"))  # of killed jobs
     for folder in (old, new):
         folder.mkdir()
-    os.utime(old, (time.time() - 100_000,) * 2)
+    then = time.time() - 100_000
+    os.utime(old, (then, then))
     before = facts(project)
     plan = project.snakemake("-n")
     assert facts(project) == before
