@@ -188,7 +188,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     arithmetic = runtime.start("fp32", args.threads)
-    print(arithmetic.described)
+    print(arithmetic.description)
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         folder = Path(name)
         torch.manual_seed(0)
