@@ -71,7 +71,7 @@ class CustomArm(Strict):
         return arms.Row(name, str(self.label), self.module, norm)
 
 
-def add_examined(given: dict[str, CustomArm]) -> dict[str, CustomArm]:
+def register(given: dict[str, CustomArm]) -> dict[str, CustomArm]:
     """Make the arms that were examined those that are added to the registry.
 
     Raises:
@@ -82,7 +82,7 @@ def add_examined(given: dict[str, CustomArm]) -> dict[str, CustomArm]:
 
 
 # whatever is told of these arms knows them from then on
-CustomArms = Annotated[dict[Key, CustomArm], AfterValidator(add_examined)]
+CustomArms = Annotated[dict[Key, CustomArm], AfterValidator(register)]
 
 
 def name_card_norms(raw: Any) -> None:
@@ -99,7 +99,7 @@ def name_card_norms(raw: Any) -> None:
     norms = list(_split(given, BUILT_IN | known)) if isinstance(given, str) else given
     if not isinstance(norms, list):
         return
-    card["norm"] = [_named(str(norm), known) for norm in norms]
+    card["norm"] = [_arm_name(str(norm), known) for norm in norms]
     if known:
         raw["arms"] = known
 
@@ -115,7 +115,7 @@ def _split(text: str, known: Collection[str]) -> Iterator[str]:
     yield from filter(None, words)
 
 
-def _named(norm: str, known: dict[str, Any]) -> str:
+def _arm_name(norm: str, known: dict[str, Any]) -> str:
     """The arm of a norm, which is added to the known ones if it is a class.
 
     Raises:
@@ -170,12 +170,12 @@ def add_arms(raw: Any, folders: Sequence[Path], copies: Path) -> None:
         if name in BUILT_IN:
             raise Explained(f"arms.{name}: a built-in arm has this name: choose another")
         try:
-            custom = _examined(_found(arm, folders, copies), copies)
+            custom = _examination(_find_custom(arm, folders, copies), copies)
         except Explained as e:
             raise Explained(f"arms.{name}: {e}") from None
         label = arm.label or _label(arm.module, [one.label for one in examined.values()])
         examined[str(name)] = arm.model_copy(update={"label": label, "custom": custom})
-    add_examined(examined)
+    register(examined)
     if examined:
         raw["arms"] = {**raw["arms"], **{name: arm.model_dump() for name, arm in examined.items()}}
 
@@ -187,7 +187,7 @@ def _label(module: str, others: Collection[str | None]) -> str:
     return f"{shown} ({place})" if kind in {*BUILT_IN.values(), *others} else shown
 
 
-def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
+def _find_custom(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     """The norm of an arm, with the digest or the version of its code.
 
     Raises:
@@ -201,7 +201,7 @@ def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     if path is None:
         looked = " and ".join(str(folder.absolute()) for folder in dict.fromkeys(folders))
         raise Explained(f"there is no file {place} in {looked}")
-    sources = {file.name: file.read_bytes() for file in _with_imports(path.absolute())}
+    sources = {file.name: file.read_bytes() for file in _find_files(path.absolute())}
     digests = " ".join(f"{name} {source_digest(source)}" for name, source in sources.items())
     code = hashlib.sha256(digests.encode()).hexdigest()[:16]
     for name, source in sources.items():
@@ -213,7 +213,7 @@ def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     return Custom(name=name, options=arm.options, code=code, folder=folder)
 
 
-def _with_imports(path: Path) -> list[Path]:
+def _find_files(path: Path) -> list[Path]:
     """A file, and those of its folder that it imports, transitively.
 
     Raises:
@@ -222,7 +222,7 @@ def _with_imports(path: Path) -> list[Path]:
     files, todo = {path: None}, [path]
     while todo:
         file = todo.pop()
-        for name in _imported(file):
+        for name in _imports(file):
             other = path.parent / name
             if other.is_dir() and any(other.glob("*.py")):
                 raise Explained(
@@ -234,7 +234,7 @@ def _with_imports(path: Path) -> list[Path]:
     return list(files)
 
 
-def _imported(file: Path) -> Iterator[str]:
+def _imports(file: Path) -> Iterator[str]:
     """The top-level names of the modules that a file imports.
 
     Raises:
@@ -270,7 +270,7 @@ def _version(package: str) -> str:
     return f"{name}=={version}"
 
 
-def _examined(custom: Custom, copies: Path) -> Custom:
+def _examination(custom: Custom, copies: Path) -> Custom:
     """The norm with what its examination finds, or found before.
 
     Raises:
@@ -291,7 +291,8 @@ def _examine(custom: Custom, out: Path) -> None:
     """
     paths = [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]  # this package before others
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, "-m", "normscope.measure.examination"]
+    # -P: without the modules of the working directory
+    command = [sys.executable, "-P", "-m", "normscope.measure.examination"]
     name, at = custom.name, "when it was built and run on a few tokens"
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         # a session of its own is a group of processes, which may outlive the first one

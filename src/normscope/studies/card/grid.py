@@ -128,11 +128,8 @@ class Card(Study):
             for arm in dict.fromkeys([*self.norm, *regime.others]):
                 if ARMS[arm].norm.is_identity and regime.placement != "pre":
                     continue  # without a norm there is no placement
-                cells[self._job(arm, name)] = Cell(arm, name)
+                cells[f"{arm}-{name}-{self.budget.replace(' ', '')}"] = Cell(arm, name)
         return cells
-
-    def _job(self, arm: str, regime: str) -> str:
-        return f"{arm}-{regime}-{self.budget.replace(' ', '')}"
 
     def trainings(self) -> dict[str, Sweep]:
         return {name: self._sweep(cell) for name, cell in self.cells().items()}
@@ -149,21 +146,17 @@ class Card(Study):
             seeds=list(range(FIRST_SEED, FIRST_SEED + regime.seeds)),
         )
 
-    @property
-    def arms(self) -> list[str]:
-        """The card's norms, then those that they are compared with."""
-        return list(dict.fromkeys([*self.norm, *self.regimes[SWEPT].others]))
-
     def probes(self) -> dict[str, NormProbe]:
         return {
-            self._job(arm, SWEPT): NormProbe(
-                norm=ARMS[arm].norm,
+            name: NormProbe(
+                norm=ARMS[cell.arm].norm,
                 windows=64,
                 depths=[12, 48],
                 inits=["gpt2", "xavier"],
                 seeds=[*range(FIRST_SEED, FIRST_SEED + UNTRAINED)],
             )
-            for arm in self.arms
+            for name, cell in self.cells().items()
+            if cell.regime == SWEPT
         }
 
     def costs(self) -> Costs:
@@ -181,13 +174,9 @@ class Card(Study):
         )
 
     def tabulation(self, settings: Settings) -> CardTables:
-        return CardTables(
-            jobs=self.cells(),
-            probes={name: self.cells()[name].arm for name in self.probes()},
-            level=settings.level,
-        )
+        return CardTables(jobs=self.cells(), level=settings.level)
 
-    def resolved(self) -> dict[str, float]:
+    def resolution(self) -> dict[str, float]:
         """The difference in nats to LayerNorm that each comparison finds with probability 0.9.
 
         It assumes differences that scatter by ``SPREAD`` from seed to seed. NaN where the seeds are
@@ -199,7 +188,7 @@ class Card(Study):
         """What the card can find, in a sentence that is printed before it starts."""
         differences = [
             f"{nats:.3f} nats in regime {name}"
-            for name, nats in self.resolved().items()
+            for name, nats in self.resolution().items()
             if not math.isnan(nats)
         ]
         if not differences:

@@ -41,7 +41,7 @@ from normscope.studies.card.figures import card
 from normscope.studies.card.grid import COMPARED, Card, budgets
 from normscope.studies.card.recipe import REFERENCE, SWEPT
 from normscope.studies.card.tables import NEAR, SIGNED, SPEED, TABLES
-from normscope.studies.card.tabulate import RELEVANT, shown_by
+from normscope.studies.card.tabulate import RELEVANT, outcome
 
 FIGURE, TITLE = "card", "Loss above that of LayerNorm, and loss by learning rate"
 KEPT, RUN, COSTS = "card", "run.json", "speed.csv"  # in the evidence
@@ -129,7 +129,7 @@ def headline(cards: Cards, norm: str) -> str:
     label, reference = LABELS[norm], LABELS[REFERENCE]
     if norm == REFERENCE:
         return f"{label} is the norm that the others are compared with"
-    found = {regime_name(cards, row["regime"]): shown_by(row) for row in answers(cards, norm)}
+    found = {regime_name(cards, row["regime"]): outcome(row) for row in answers(cards, norm)}
     if set(found.values()) == {"undecided"}:
         return f"Undecided whether {label} trains as well as {reference} here"
     words = {
@@ -162,9 +162,13 @@ def page_words(cards: Cards, norm: str) -> dict[str, Any]:
         "source": ARMS[norm].source,
         "headline": headline(cards, norm),
         "is_reference": norm == REFERENCE,
-        "undecided": any(shown_by(row) == "undecided" for row in answers(cards, norm)),
+        "undecided": any(outcome(row) == "undecided" for row in answers(cards, norm)),
         "larger": [
-            {"budget": name, "seeds": budgets()[name][SWEPT].seeds, "nats": detected(config, name)}
+            {
+                "budget": name,
+                "seeds": budgets()[name][SWEPT].seeds,
+                "nats": resolution(config, name),
+            }
             for name in larger
         ],
         "relevant": RELEVANT,
@@ -180,9 +184,9 @@ def page_words(cards: Cards, norm: str) -> dict[str, Any]:
     }
 
 
-def detected(config: Card, budget: str) -> str:
+def resolution(config: Card, budget: str) -> str:
     """The smallest difference that another budget would find after as many steps."""
-    return SIGNED.text(config.model_copy(update={"budget": budget}).resolved()[SWEPT]).lstrip("+")
+    return SIGNED.text(config.model_copy(update={"budget": budget}).resolution()[SWEPT]).lstrip("+")
 
 
 def page_tables(cards: Cards, norm: str) -> dict[str, PageTable]:

@@ -64,10 +64,8 @@ class CardTables(Strict):
 
     Args:
         jobs: The cell of every training job.
-        probes: The arm of every probing job.
         level: Confidence level of the intervals.
     """
 
     jobs: dict[str, Cell]
-    probes: dict[str, str]
     level: float

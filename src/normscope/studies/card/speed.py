@@ -49,7 +49,7 @@ def speed(recipe: Costs, device: torch.device) -> pd.DataFrame:
                 torch._dynamo.reset()
                 norms = {n: cast("nn.Module", torch.compile(norm)) for n, norm in norms.items()}
             times = in_turn(norms, x, recipe.rounds)
-            kept = {name: saved(norm, x) for name, norm in norms.items()}
+            kept = {name: memory(norm, x) for name, norm in norms.items()}
             of_peers = {f"saved_{name.lower()}": kept[name] for name in PEERS}
             for name in built:
                 key = {"arm": name, "width": d, "mode": mode}
@@ -120,7 +120,7 @@ def clock(x: Tensor) -> float:
     return time.process_time()
 
 
-def saved(norm: nn.Module, x: Tensor) -> float:
+def memory(norm: nn.Module, x: Tensor) -> float:
     """Numbers that are kept for the backward pass, per channel of a token, without parameters."""
     own = {p.untyped_storage().data_ptr() for p in norm.parameters()}
     sizes: dict[int, float] = {}
@@ -152,7 +152,7 @@ def step_share(norm: Norm, recipe: Costs, device: torch.device) -> float:
         step()
     ratios = []
     for _ in range(3 * recipe.rounds):
-        with_norms, without = (timed(step, at) for step in steps)
+        with_norms, without = (seconds(step, at) for step in steps)
         ratios.append(without / with_norms)
     return max(0.0, 1 - median(ratios))
 
@@ -172,7 +172,7 @@ def stepper(model: Transformer, recipe: Costs) -> Callable[[], None]:
     return step
 
 
-def timed(function: Callable[[], None], x: Tensor) -> float:
+def seconds(function: Callable[[], None], x: Tensor) -> float:
     """Seconds that a function takes, by ``clock``."""
     began = clock(x)
     function()

@@ -25,18 +25,13 @@ CELL = ["arm", "regime"]
 def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
     """All tables of the card, by name."""
     trials, runs = models(recipe, inputs)
-    of_probes = {
-        name: collect(
-            inputs.probes, f"{name}.csv", {p: {"arm": a} for p, a in recipe.probes.items()}
-        )
-        for name in PROBED
-    }
+    probes = {job: {"arm": cell.arm} for job, cell in recipe.jobs.items() if cell.regime == SWEPT}
     return {
         "trials": trials,
         "runs": runs,
         "compared": compare(runs, recipe),
         "sensitivity": sensitivity(*(select(t, regime=SWEPT) for t in (trials, runs))),
-        **of_probes,
+        **{name: collect(inputs.probes, f"{name}.csv", probes) for name in PROBED},
     }
 
 
@@ -92,7 +87,7 @@ def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
 Shown = Literal["fails", "undecided", "same", "worse", "better"]
 
 
-def shown_by(row: Mapping[str, Any]) -> Shown:
+def outcome(row: Mapping[str, Any]) -> Shown:
     """What a row of table compared shows; same is a difference of less than ``RELEVANT``."""
     low, high = row["difference_low"], row["difference_high"]
     if row["failed"]:
@@ -117,7 +112,7 @@ def reading(row: Mapping[str, Any], *, at_edge: bool) -> str:
         return f"{row['pairs']:.0f} seeds decide nothing"
     low, high = row["difference_low"], row["difference_high"]
     at = " at the rates tried" if at_edge else ""
-    is_small = shown_by(row) == "same"
+    is_small = outcome(row) == "same"
     if low > 0 or high < 0:
         return f"{'worse' if low > 0 else 'better'}{at}" + ", by less than 0.05" * is_small
     return f"no difference {'above 0.05' if is_small else 'found'}{at}"

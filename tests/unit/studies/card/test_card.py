@@ -171,7 +171,7 @@ def test_the_reported_rate_is_the_one_that_was_trained():
 
 def test_budgets_can_decide_what_they_compare():
     for name, regimes in budgets().items():
-        resolved = Card(norm=["dyt"], budget=name).resolved()
+        resolved = Card(norm=["dyt"], budget=name).resolution()
         assert {*COMPARED} <= {*regimes}
         assert name == "demo" or all(nats < 0.05 for nats in resolved.values())
         assert all(
