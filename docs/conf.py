@@ -1,5 +1,6 @@
 """Sphinx configuration. Code in MyST pages runs during a build: see how-this-page-is-made.md."""
 
+import json
 import logging
 import os
 import re
@@ -71,8 +72,8 @@ class ResultFigure(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        drawing, words = (lesson.result(f"figures/{name}.{kind}") for kind in ("svg", "txt"))
-        caption = words.read_text().strip()
+        drawing = lesson.result(f"figures/{name}.svg")
+        caption = json.loads(lesson.result("figures/captions.json").read_text())[name]
         uri = "/" + os.path.relpath(drawing, self.env.srcdir)
         image = nodes.image(uri=uri, alt=caption.partition(". ")[0])
         figure = nodes.figure("", image, nodes.caption(caption, caption), classes=["result"])

@@ -62,14 +62,15 @@ def statements() -> str:
     folder, config = evidence(), lesson.config()
     manifest = json.loads((folder / "manifest.json").read_text())
     entries = figures.load(FOLDER, config.studies)
-    svgs = {path.stem: path.read_bytes() for path in (folder / "figures").glob("*.svg")}
+    captions = json.loads((folder / "figures/captions.json").read_text())
+    svgs = {name: (folder / f"figures/{name}.svg").read_bytes() for name in captions}
     frame = collect(
         {},
         read_verdicts(folder / "claims.json"),
         {
-            name: Figure(entry.title, (folder / "figures" / f"{name}.txt").read_text().strip())
+            name: Figure(entry.title, captions[name])
             for name, entry in entries.items()
-            if name in svgs
+            if name in captions
         },
         traces=sources(load_claims(sorted((ROOT / "data/claims").glob("*.yaml"))), config.studies),
         evidence=read_evidence(folder, manifest["config"]),

@@ -199,11 +199,14 @@ def keep_tables(config: Studies, studies: Collection[str], flags: Flags, shown: 
 
 
 def keep_figures(names: Collection[str], folder: Path, out: Path) -> None:
-    """Copy figures with their captions from the folder in which they were drawn."""
-    (out / "figures").mkdir(exist_ok=True)
+    """Copy figures and collect their captions from the folder in which they were drawn."""
+    path = out / "figures" / "captions.json"
+    path.parent.mkdir(exist_ok=True)
+    captions = read_json(path) if path.is_file() else {}
     for name in names:
-        for kind in ("svg", "txt"):
-            shutil.copy(folder / f"{name}.{kind}", out / "figures")
+        shutil.copy(folder / f"{name}.svg", path.parent)
+        captions[name] = (folder / f"{name}.txt").read_text().strip()
+    write_json(path, captions)
 
 
 def runs(

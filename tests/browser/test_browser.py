@@ -46,7 +46,7 @@ def texts(page, query: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [1280, 768, 390])
 def test_nothing_is_reported_or_requested_and_nothing_overflows(visit, summary, width):
-    assert summary.stat().st_size <= 5_000_000
+    assert summary.stat().st_size <= 1_500_000
     visited = visit(summary, width)
     assert visited.page.evaluate(OVERFLOW) <= 0
     assert visited.said == []

@@ -33,8 +33,7 @@ def page(folder: Path, text: str, svgs: Mapping[str, bytes], manifest: Mapping[s
 
 
 def embedded(svg: str) -> str:
-    """A figure as the address of an image, with two decimals of its coordinates."""
-    svg = re.sub(r'(\.\d\d)\d+(?=[\s"])', r"\1", svg[svg.index("<svg") :])
+    """A figure as the address of an image."""
     shown = {'"': "'", "#": "%23", "%": "%25", "&": "&amp;", "\n": " "}
     return f"data:image/svg+xml,{svg.translate(str.maketrans(shown))}"
 

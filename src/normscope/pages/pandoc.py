@@ -15,6 +15,7 @@ import typst
 from normscope.errors import Explained
 
 PROGRAM = files(pypandoc) / "files" / "pandoc"
+FONTS = files("matplotlib") / "mpl-data" / "fonts" / "ttf"  # those of the figures
 READER = (
     "commonmark-raw_html+pipe_tables+fenced_divs+bracketed_spans+attributes+gfm_auto_identifiers"
 )
@@ -57,7 +58,9 @@ def pdf(text: str, folder: Path, svgs: Mapping[str, bytes]) -> bytes:
         **{f"figures/{name}.svg": svg for name, svg in svgs.items()},
     }
     try:
-        return typst.compile(sources, ignore_system_fonts=True, format="pdf")
+        return typst.compile(
+            sources, font_paths=[str(FONTS)], ignore_system_fonts=True, format="pdf"
+        )
     except typst.TypstError as e:
         raise Explained(f"Typst cannot set the page: {e.message}; {e.diagnostic}") from e
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
@@ -12,6 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
+
+from normscope.pages.svg import compact
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -54,6 +57,7 @@ def use(font_pt: float) -> None:
             "legend.frameon": False,
             "pdf.fonttype": 42,
             "svg.hashsalt": "normscope",
+            "svg.fonttype": "none",
             "figure.constrained_layout.use": True,
         }
     )
@@ -312,5 +316,6 @@ def save(figure: Figure, stem: Path) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(stem.with_suffix(".svg"), metadata=undated)
+    figure.savefig(svg := BytesIO(), format="svg", metadata=undated)
+    stem.with_suffix(".svg").write_bytes(compact(svg.getvalue()))
     plt.close(figure)

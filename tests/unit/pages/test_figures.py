@@ -89,6 +89,27 @@ def test_a_figure_has_its_size_and_fonts_on_paper(tmp_path):
     assert not plt.get_fignums()
 
 
+def test_svg_has_every_mark_and_text_at_its_place(tmp_path):
+    style.use(8)
+    figure, axes = style.canvas(60, 40, 1, 1)
+    axis = axes[0, 0]
+    axis.plot([1, 2, 4], [1, 3, 2], "o", label="a & b < c")
+    axis.plot([1.23456], [2], "s", alpha=0.5)
+    axis.legend()
+    style.save(figure, tmp_path / "one")
+    figure.set_dpi(style.DPI)
+    height = figure.bbox.height
+    expected = [(x, height - y) for x, y in axis.transData.transform([(1, 1), (2, 3), (4, 2)])]
+    svg = (tmp_path / "one.svg").read_text()
+    (places,) = re.findall(r'd="M([\d. ]+)" style="fill:none;marker:url', svg)
+    numbers = list(map(float, places.split()))
+    assert numbers == pytest.approx([v for place in expected for v in place], abs=0.006)
+    assert set(re.findall(r"#([am]\d+)", svg)) == set(re.findall(r' id="([^"]+)"', svg))
+    assert ">a &amp; b &lt; c</text>" in svg
+    assert "opacity:0.5" in svg
+    assert not re.search(r"\d\.\d{3}[^p]", svg)  # font sizes remain exact
+
+
 TABLE = pd.DataFrame(
     [
         ("layernorm", "pre", 1, math.nan),

@@ -1,15 +1,11 @@
 """The page: all that the frame says is in it, and none of it is read as HTML."""
 
-import re
 from collections import Counter
 from urllib.parse import unquote
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 from page_recipes import HOSTILE, frame, made
-
-from normscope.pages import style
-from normscope.pages.page import embedded
 
 TAGS = """html head meta title link style body a div h1 main p nav details summary ul li span
 h2 h3 table caption thead tr th tbody td code strong em pre figure img figcaption
@@ -108,19 +104,3 @@ def test_hostile_text_stays_text(text, tmp_path):
         if "src" in element.attrs or element.name == "link":
             assert str(element.get("src", element.get("href"))).startswith("data:")
     assert attributes(parsed, "figure img", "alt") == [f"Title {text}."] * 2
-
-
-def test_an_embedded_figure_is_the_drawing_with_shorter_coordinates(tmp_path):
-    style.use(8)
-    figure, axes = style.canvas(60, 40, 1, 1)
-    axes[0, 0].plot([1, 2], [1, 2], "o", label="a & b < c")
-    style.save(figure, tmp_path / "one")
-    drawn = (tmp_path / "one.svg").read_text()
-    address = soup(f'<img src="{embedded(drawn)}">').select_one("img")
-    assert address is not None
-    shown = unquote(str(address["src"]).removeprefix("data:image/svg+xml,"))
-    tags = [re.findall(r"<(\w+)", text[text.index("<svg") :]) for text in (drawn, shown)]
-    assert tags[0] == tags[1]
-    numbers = [re.findall(r"-?\d+\.\d+", text[text.index("<svg") :]) for text in (drawn, shown)]
-    for exact, short in zip(*numbers, strict=True):
-        assert float(short) == pytest.approx(float(exact), abs=0.01)
