@@ -101,7 +101,6 @@ freeze: $(READY) # fixes the tests, and the settings of config.yaml and config/p
 
 STUDIES :=
 evidence: $(READY) # runs config/paper.yaml for hours and keeps the results in evidence/; STUDIES="main recall" runs and keeps these studies alone
-	$(if $(STUDIES),,snakemake --cores 4 --configfile config/paper.yaml)
 	python scripts/evidence.py $$STUDIES
 
 verify: $(READY) # retrains a random tenth of the small models in the evidence, and compares them

@@ -90,7 +90,7 @@ def record(name: str) -> dict[str, Any]:
 def run_table(models: int) -> PageTable:
     """Where and when the evidence was made, and how long it took."""
     run = record("run")
-    runs = run["runs"]
+    runs = run["studies"].values()
     left = sum(one["unmeasured_jobs"] for one in runs)
     hours = sum(one["core_hours"] for one in runs)
     cells = {

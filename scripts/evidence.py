@@ -1,4 +1,4 @@
-"""Keep the results of a run, or of some of its studies: tables, models, ledger, and origin."""
+"""Keep the results of a run, or of some of its studies: tables, models, verdicts, and origin."""
 
 import json
 import shutil
@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from pydantic import Field
 from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
-from normscope.config import Config, Studies, load
+from normscope.config import Config, load
 from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import read_json, write_json, write_text
 from normscope.io.git import git
@@ -31,17 +30,14 @@ from normscope.studies.verdicts import verdicts
 from normscope.verdicts.document import load as load_claims
 from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, read_frozen
 
-CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
-DISPUTES = Path("data/disputes.csv")
+MANIFEST, RUN = "manifest.json", "run.json"
+CLAIMS, DISPUTES = sorted(Path("data/claims").glob("*.yaml")), Path("data/disputes.csv")
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
 ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
 
 class Flags(Strict):
-    """Keep the tables, figures, ledger and manifest of a run.
-
-    With names of studies, only these are finished and kept, and the ledger is judged again.
-    """
+    """Finish a run, or some of its studies, and keep its tables, figures, verdicts and manifest."""
 
     studies: CliPositionalArg[list[str]] = Field(
         default=[], description="the studies to keep; by default those of a whole run"
@@ -84,20 +80,6 @@ def read_shown(path: Path, config: Config) -> Shown:
         if name not in given:
             raise Explained(f"{path}: {place} is unknown; {suggest(name, given)}")
     return shown
-
-
-def check_whole(config: Config, flags: Flags) -> None:
-    """Check that a whole run had a configuration.
-
-    Raises:
-        Explained: It had a different one.
-    """
-    manifest = read_json(flags.results / "paper" / MANIFEST)
-    if json.loads(config.recorded()) != manifest["config"]:
-        raise Explained(
-            f"the results are not those of {flags.name}: run snakemake with it, or give the right"
-            " file with --name"
-        )
 
 
 def check_settings(config: Config, flags: Flags) -> None:
@@ -163,59 +145,49 @@ def finish(config: Config, studies: Sequence[str], flags: Flags, shown: Shown) -
         raise Explained(f"these studies are not finished: {' '.join(command)}")
 
 
-def models(config: Studies, studies: Collection[str], flags: Flags) -> pd.DataFrame:
-    """Study, job, seed and final metrics of every trained model; kept rows of other studies stay.
-
-    Cells are text, so that kept rows do not change.
-    """
+def keep_models(config: Config, studies: Collection[str], flags: Flags) -> None:
+    """Write study, job, seed and final metrics of every model; rows of other studies stay."""
     path = flags.out / "models.csv"
-    tables = []
-    if path.is_file() and set(studies) != config.studies.keys():
-        before = pd.read_csv(path, dtype=str, keep_default_na=False)
-        tables.append(before[~before["study"].isin(list(studies))])
-    for name in studies:
-        for job in config.studies[name].trainings():
-            table = pd.read_csv(flags.results / name / "models" / job / "metrics.csv")
-            table.insert(0, "study", name)
-            table.insert(1, "job", job)
-            text = table.to_csv(index=False, float_format=f"%{FLOATS}")
-            tables.append(pd.read_csv(StringIO(text), dtype=str, keep_default_na=False))
+    files = {
+        (name, job): flags.results / name / "models" / job / "metrics.csv"
+        for name in studies
+        for job in config.studies[name].trainings()
+    }
+    tables = [read_models(file).assign(study=s, job=job) for (s, job), file in files.items()]
+    if path.is_file():
+        tables.append(read_models(path)[lambda table: ~table["study"].isin(studies)])
     order = {name: i for i, name in enumerate(config.studies)}
-    every = pd.concat(tables, ignore_index=True).fillna("")
-    return every.sort_values("study", key=lambda column: column.map(order), kind="stable")
+    every = pd.concat(tables).sort_values("study", key=lambda s: s.map(order), kind="stable")
+    columns = dict.fromkeys(["study", "job", *every])
+    write_text(path, every[[*columns]].to_csv(index=False, float_format=f"%{FLOATS}"))
 
 
-def keep_tables(config: Studies, studies: Collection[str], flags: Flags, shown: Shown) -> None:
+def read_models(path: Path) -> pd.DataFrame:
+    """A table with one row per model."""
+    return pd.read_csv(path, dtype={"diverged_at": "Int64"})
+
+
+def keep_tables(studies: Collection[str], flags: Flags, shown: Shown) -> None:
     """Copy every table that statements may use or pages show."""
-    claims = load_claims(sorted(Path("data/claims").glob("*.yaml")))
-    read = {table for _, _, statement in claims for table in statement.tables}
+    used = {table for _, _, statement in load_claims(CLAIMS) for table in statement.tables}
+    used |= {f"{study}.{table}" for study, tables in shown.tables.items() for table in tables}
     for name in studies:
         shutil.rmtree(flags.out / name, ignore_errors=True)
-        (flags.out / name).mkdir(parents=True)
-        wanted = {*shown.tables.get(name, [])}
-        wanted |= {table for study, _, table in (n.partition(".") for n in read) if study == name}
-        for table in wanted:
-            shutil.copy(flags.results / name / "tables" / f"{table}.csv", flags.out / name)
+    for study, _, table in (name.partition(".") for name in used):
+        if study in studies:
+            (flags.out / study).mkdir(parents=True, exist_ok=True)
+            shutil.copy(flags.results / study / "tables" / f"{table}.csv", flags.out / study)
 
 
-def keep_figures(names: Collection[str], folder: Path, out: Path) -> None:
-    """Copy figures and collect their captions from the folder in which they were drawn."""
-    path = out / "figures" / "captions.json"
-    path.parent.mkdir(exist_ok=True)
+def keep_figures(names: Collection[str], flags: Flags) -> None:
+    """Copy figures, and collect their captions."""
+    folder, path = flags.results / "paper/figures", flags.out / "figures/captions.json"
     captions = read_json(path) if path.is_file() else {}
+    path.parent.mkdir(exist_ok=True)
     for name in names:
         shutil.copy(folder / f"{name}.svg", path.parent)
         captions[name] = (folder / f"{name}.txt").read_text().strip()
     write_json(path, captions)
-
-
-def runs(
-    before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
-) -> list[Mapping[str, Any]]:
-    """The runs that made what is kept, oldest first; the last one with a study made its tables."""
-    every = [*before, *now]
-    makers = {study: i for i, one in enumerate(every) for study in one["studies"]}
-    return [every[i] for i in sorted({*makers.values()})]
 
 
 def manifest_of(config: Config, studies: Sequence[str], results: Path) -> dict[str, Any]:
@@ -261,14 +233,27 @@ def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "config": config, "texts": texts, "studies": {**kept, **now["studies"]}}
 
 
-def judge_again(config: Config, flags: Flags) -> None:
+def keep_manifest(config: Config, studies: Sequence[str], flags: Flags) -> None:
+    """Write the manifest, and where and when each study ran."""
+    path, run = flags.out / MANIFEST, flags.out / RUN
+    manifest = manifest_of(config, studies, flags.results)
+    whole = merged(read_json(path), manifest) if path.is_file() else manifest
+    write_text(
+        path, json.dumps(whole, sort_keys=True)
+    )  # a record per model: indented, it is twice as large
+    runs = read_json(run)["studies"] if run.is_file() else {}
+    now = {name: run_record(config.studies[name], flags.results) for name in studies}
+    write_json(run, {"configuration": flags.name, "studies": runs | now})
+    if unmeasured := sum(one["unmeasured_jobs"] for one in now.values()):
+        print(f"{unmeasured} jobs have no benchmark file; core-hours exclude them")
+
+
+def judge(config: Config, flags: Flags) -> None:
     """Write the verdicts that follow from the kept tables."""
-    claims = load_checked(
-        sorted(Path("data/claims").glob("*.yaml")), config.studies, disputes=DISPUTES
-    )
+    claims = load_checked(CLAIMS, config.studies, disputes=DISPUTES)
     plan = Plan(digests(claims), read_frozen(flags.out), config.digest)
     folders = {name: flags.out / name for name in config.studies}
-    verdicts(claims, config.studies, config.level, folders, plan).write(flags.out / CLAIMS)
+    verdicts(claims, config.studies, config.level, folders, plan).write(flags.out / "claims.json")
 
 
 def main() -> None:
@@ -277,47 +262,20 @@ def main() -> None:
     for name in flags.studies:
         if name not in config.studies:
             raise Explained(f"{name} is not a study; {suggest(name, config.studies)}")
-    is_whole = not flags.studies
-    studies = [name for name in config.studies if is_whole or name in flags.studies]
+    studies = [name for name in config.studies if name in (flags.studies or config.studies)]
     shown = read_shown(flags.shown, config)
-    if flags.judge:
-        judge_again(config, flags)
-        return
-    is_frozen = (flags.out / FROZEN).exists()
-    if is_whole:
-        check_whole(config, flags)
-    if is_frozen:
-        check_settings(config, flags)
-    if not is_whole:
+    if not flags.judge:
+        is_frozen = (flags.out / FROZEN).exists()
+        if is_frozen:
+            check_settings(config, flags)
         finish(config, studies, flags, shown)
-    if is_frozen:
-        check_ages(config, studies, flags)
-    now = [
-        {"studies": [study], **run_record(config.studies[study], flags.results)}
-        for study in studies
-    ]
-    if is_whole:
-        manifest, before = read_json(flags.results / "paper" / MANIFEST), []
-    else:
-        parts = [read_json(flags.out / name) for name in (MANIFEST, RUN)]
-        manifest = merged(parts[0], manifest_of(config, studies, flags.results))
-        before = parts[1]["runs"]
-    every, plots = models(config, studies, flags), flags.results / "paper/figures"
-    keep_tables(config, studies, flags, shown)
-    if is_whole:
-        shutil.rmtree(flags.out / "figures", ignore_errors=True)
-        shutil.copy(flags.results / "paper" / CLAIMS, flags.out)
-        shutil.copy(flags.results / "paper" / MANIFEST, flags.out)
-        keep_figures(drawn(config, studies, shown), plots, flags.out)
-    else:
-        write_json(flags.out / MANIFEST, manifest)
-        keep_figures(drawn(config, studies, shown), plots, flags.out)
-        judge_again(config, flags)
-    write_text(flags.out / "models.csv", every.to_csv(index=False))
-    write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})
-    print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
-    if unmeasured := sum(one["unmeasured_jobs"] for one in now):
-        print(f"{unmeasured} jobs have no benchmark file; core-hours exclude them")
+        if is_frozen:
+            check_ages(config, studies, flags)
+        keep_manifest(config, studies, flags)
+        keep_models(config, studies, flags)
+        keep_tables(studies, flags, shown)
+        keep_figures(drawn(config, studies, shown), flags)
+    judge(config, flags)
 
 
 if __name__ == "__main__":

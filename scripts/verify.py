@@ -125,7 +125,7 @@ def main() -> None:
         least = every["flops"].min()
         raise Explained(f"no job takes at most {flags.flops:g} flops: the smallest takes {least:g}")
     chosen = small.sample(max(1, round(flags.share * len(small))), random_state=flags.seed)
-    where = "; ".join(f"{', '.join(r['studies'])}: {r['chip']}, {r['date']}" for r in run["runs"])
+    where = "; ".join(f"{name}: {r['chip']}, {r['date']}" for name, r in run["studies"].items())
     print(f"evidence: {run['configuration']}, {where}; here: {chip()}")
     print(f"{len(chosen)} of {len(small)} small jobs", flush=True)
     if scripts := changed_since(flags.results / "code", manifest):

@@ -181,11 +181,3 @@ def test_what_pages_show_is_checked_before_anything_is_replaced(changed, message
         return
     with pytest.raises(Explained, match=re.escape(message)):
         EVIDENCE["read_shown"](path, config())
-
-
-def test_a_run_all_of_whose_studies_were_made_again_is_no_longer_listed():
-    first, main, depth = ({"studies": names} for names in (["main", "depth"], ["main"], ["depth"]))
-    listed = EVIDENCE["runs"]([], [first])
-    listed = EVIDENCE["runs"](listed, [main])
-    assert listed == [first, main]  # depth is still of the first
-    assert EVIDENCE["runs"](listed, [depth]) == [main, depth]

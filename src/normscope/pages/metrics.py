@@ -4,17 +4,17 @@ The name of a number consists of the values of its keys only, so that it is the 
 DVC joins and splits names at dots, so no name has one.
 """
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from normscope.columns import Column, Metric, Table
 from normscope.errors import Explained
 
-Row = Mapping[Any, Any]
-Cell = tuple[str, ...]
 LEDGER = "verdicts"  # name of the ledger's numbers
 
 
@@ -34,11 +34,6 @@ class Shown:
     column: Column
     keys: Sequence[str]
     metric: Metric
-
-    @property
-    def where(self) -> str:
-        """The metric and its table, for errors."""
-        return f"metric {self.metric.name}: {self.study}.{self.table}"
 
 
 def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
@@ -63,58 +58,49 @@ def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
     return metrics
 
 
-def cells(shown: Shown, rows: Iterable[Row]) -> dict[Cell, float]:
-    """The finite numbers of a column, by the values of their keys.
+def plot(shown: Shown, table: pd.DataFrame) -> pd.DataFrame:
+    """The finite numbers of a column, as DVC draws them.
+
+    Args:
+        shown: the column.
+        table: its table.
+
+    Returns:
+        Columns ``cell``, the values of the keys in words; the place, if these are curves, with the
+        mean of the numbers there; and the number, which has the name of the metric.
 
     Raises:
         Explained: two rows have keys that DVC cannot tell apart.
     """
-    numbers: dict[Cell, float] = {}
-    for cell, row in _finite(shown, rows):
-        if cell in numbers:
-            raise Explained(f"{shown.where} has several rows of {', '.join(cell)} for DVC")
-        numbers[cell] = row[shown.column.name]
+    place = [*filter(None, [shown.metric.along])]
+    columns = [*place, shown.column.name]
+    finite = table[np.isfinite(table[columns].astype(float)).all(axis=1)]
+    cells = [" ".join(map(_word, row)) for row in finite[[*shown.keys]].itertuples(index=False)]
+    numbers = finite[columns].set_axis([*place, shown.metric.name], axis=1)
+    numbers.insert(0, "cell", cells)
+    if place:
+        return numbers.groupby(["cell", *place], as_index=False).mean()
+    if (twice := numbers["cell"].duplicated()).any():
+        cell = numbers["cell"][twice].iloc[0]
+        raise Explained(
+            f"metric {shown.metric.name}: {shown.study}.{shown.table} has several rows of {cell} "
+            "for DVC"
+        )
     return numbers
 
 
-def curves(shown: Shown, rows: Iterable[Row]) -> dict[Cell, list[dict[str, float]]]:
-    """The curves of a column: one row per place, with the mean of the numbers there.
-
-    Raises:
-        Explained: two curves would have the same file name.
-    """
-    along, value = shown.metric.along, shown.column.name
-    names: dict[str, Cell] = {}
-    places: dict[Cell, dict[float, list[float]]] = {}
-    for cell, row in _finite(shown, rows):
-        if names.setdefault("-".join(cell), cell) != cell:
-            raise Explained(f"{shown.where} has two curves called {'-'.join(cell)} for DVC")
-        places.setdefault(cell, {}).setdefault(row[along], []).append(row[value])
-    return {
-        cell: [
-            {along: place, value: math.fsum(values) / len(values)}
-            for place, values in sorted(curve.items())
-        ]
-        for cell, curve in places.items()
-    }
+def _word(key: Any) -> str:
+    """A key without the characters at which DVC splits names."""
+    return re.sub(r"[^\w-]+", "_", f"{key:g}" if isinstance(key, float) else str(key))
 
 
-def nested(cells: Mapping[Cell, float]) -> dict[str, Any]:
-    """Numbers as DVC joins their names: one level per key."""
+def nested(plot: pd.DataFrame) -> dict[str, Any]:
+    """The numbers of a plot as DVC joins their names: one level per key."""
     tree: dict[str, Any] = {}
-    for (*path, last), value in cells.items():
+    for cell, value in plot.itertuples(index=False):
+        *path, last = cell.split()
         node = tree
         for key in path:
             node = node.setdefault(key, {})
         node[last] = value
     return tree
-
-
-def _finite(shown: Shown, rows: Iterable[Row]) -> Iterator[tuple[Cell, Row]]:
-    """The rows with finite numbers, and their keys without the characters at which DVC splits."""
-    columns = [shown.column.name, *filter(None, [shown.metric.along])]
-    for row in rows:
-        if all(math.isfinite(row[column]) for column in columns):
-            values = (row[key] for key in shown.keys)
-            words = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
-            yield tuple(re.sub(r"[^\w-]+", "_", word) for word in words), row

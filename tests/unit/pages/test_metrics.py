@@ -1,12 +1,13 @@
 """What DVC shows: names that last, one number per cell, and every metric has a plot."""
 
+import pandas as pd
 import pytest
 from processes import ROOT
 
 from normscope.columns import Column, Metric, Table, key
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
-from normscope.pages.metrics import Shown, cells, curves, nested, shown
+from normscope.pages.metrics import Shown, nested, plot, shown
 from normscope.studies.folder import declared_tables
 
 NAN = float("nan")
@@ -23,39 +24,27 @@ def row(arm: str, rate: float, loss: float, step: int = 0) -> dict[str, object]:
 
 
 def test_dvc_has_a_plot_of_every_metric_and_of_nothing_else():
-    plots = read_yaml(ROOT / "dvc.yaml")["plots"]
-    drawn = {path for plot in plots for path in plot}
-    ends = {name: "" if m.metric.along else ".csv" for name, m in shown(declared_tables()).items()}
-    assert drawn == {f"metrics/plots/{name}{end}" for name, end in ends.items()}
+    drawn = {path for plots in read_yaml(ROOT / "dvc.yaml")["plots"] for path in plots}
+    assert drawn == {f"metrics/plots/{name}.csv" for name in shown(declared_tables())}
 
 
-def test_a_name_has_no_dot_and_does_not_depend_on_other_rows():
-    one = cells(metric(), [row("pythia-6.9b", 0.001, 2.0)])
-    assert nested(one) == {"pythia-6_9b": {"0_001": 2.0}}
-    more = cells(metric(), [row("none", 1.0, 3.0), row("pythia-6.9b", 0.001, 2.0)])
-    assert nested(more) == {"none": {"1": 3.0}, "pythia-6_9b": {"0_001": 2.0}}
-
-
-def test_a_missing_number_has_no_metric():
-    assert cells(metric(), [row("none", 1.0, NAN)]) == {}
+def test_a_name_has_no_dot_and_a_missing_number_has_none():
+    one, missing, other = row("pythia-6.9b", 0.001, 2.0), row("a", 2, NAN), row("none", 1.0, 3.0)
+    table = plot(metric(), pd.DataFrame([other, one, missing]))
+    assert nested(table) == {"none": {"1": 3.0}, "pythia-6_9b": {"0_001": 2.0}}
+    assert table.to_csv(index=False) == "cell,loss\nnone 1,3.0\npythia-6_9b 0_001,2.0\n"
 
 
 def test_a_curve_is_the_mean_of_the_numbers_at_a_step():
     rows = [row("a", 1, 3.0, 10), row("a", 2, 5.0, 10), row("a", 1, 9.0, 5), row("a", 2, NAN, 5)]
-    expected = [{"step": 5, "loss": 9.0}, {"step": 10, "loss": 4.0}]
-    assert curves(metric("arm", along="step"), rows) == {("a",): expected}
+    table = plot(metric("arm", along="step"), pd.DataFrame(rows))
+    assert table.to_csv(index=False) == "cell,step,loss\na,5,9.0\na,10,4.0\n"
 
 
 @pytest.mark.parametrize("rows", [[("a", 1), ("a", 2)], [("a.b", 1), ("a b", 1)]])
 def test_rows_that_dvc_cannot_tell_apart_are_an_error(rows):
     with pytest.raises(Explained, match=r"metric loss: main\.arms has several rows of a"):
-        cells(metric("arm"), [row(arm, rate, 2.0) for arm, rate in rows])
-
-
-def test_two_curves_of_one_name_are_an_error():
-    rows = [row("a-b", 1, 2.0) | {"kind": "c"}, row("a", 1, 2.0) | {"kind": "b-c"}]
-    with pytest.raises(Explained, match=r"main\.arms has two curves called a-b-c"):
-        curves(metric("arm", "kind", along="step"), rows)
+        plot(metric("arm"), pd.DataFrame([row(arm, rate, 2.0) for arm, rate in rows]))
 
 
 @pytest.mark.parametrize("name", ["verdicts", "loss"])
