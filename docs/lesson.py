@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from normscope.config import Config, load
+from normscope.formats import SCIENTIFIC
 from normscope.nn.recipe import PLACEMENTS
 from normscope.pages.cards import cards
 from normscope.pages.statements import shown
@@ -24,7 +25,6 @@ from normscope.studies.depth.tables import INITS
 from normscope.verdicts import document
 from normscope.verdicts.document import Statement
 from normscope.verdicts.verdict import Verdict, Verdicts, read
-from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
 MAIN = document.MAIN
@@ -100,6 +100,11 @@ def _ledger(folder: Path) -> Verdicts:
     return ledger.model_copy(update={"verdicts": of_tutorial})
 
 
+def records(table: pd.DataFrame) -> list[Any]:
+    """The rows of a table, with columns as attributes."""
+    return list(table.itertuples())
+
+
 def pretty(text: str) -> str:
     """A text with powers of ten in the usual notation."""
     return re.sub(
@@ -111,7 +116,7 @@ def pretty(text: str) -> str:
 
 def text(value: float) -> str:
     """A number with 3 significant digits."""
-    return pretty(significant_or_tiny(value))
+    return pretty(SCIENTIFIC.text(value))
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,8 @@ def keep_models(config: Config, studies: Collection[str], flags: Flags) -> None:
     }
     tables = [read_models(file).assign(study=s, job=job) for (s, job), file in files.items()]
     if path.is_file():
-        tables.append(read_models(path)[lambda table: ~table["study"].isin(studies)])
+        kept = read_models(path)
+        tables.append(kept[~kept["study"].isin(list(studies))])
     order = {name: i for i, name in enumerate(config.studies)}
     every = pd.concat(tables).sort_values("study", key=lambda s: s.map(order), kind="stable")
     columns = dict.fromkeys(["study", "job", *every])

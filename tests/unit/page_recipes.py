@@ -17,10 +17,10 @@ from normscope.pages.table import Column, Number, PageTable, Quantity
 from normscope.pages.template import summary_text
 from normscope.pilot import read_project
 from normscope.verdicts.comparison import Comparison
-from normscope.verdicts.document import Statement
+from normscope.verdicts.document import Head, Statement
 from normscope.verdicts.test import Result
-from normscope.verdicts.verdict import Head, Verdict, Verdicts
 from normscope.verdicts.verdict import Quantity as Measured
+from normscope.verdicts.verdict import Verdict, Verdicts
 
 REPORT = ROOT / "workflow" / "report"
 HOSTILE = [  # a browser or Markdown would read them as more than text

@@ -4,16 +4,17 @@ The name of a number consists of the values of its keys only, so that it is the 
 DVC joins and splits names at dots, so no name has one.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from normscope.columns import Column, Metric, Table
 from normscope.errors import Explained
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEDGER = "verdicts"  # name of the ledger's numbers
 
@@ -58,7 +59,7 @@ def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
     return metrics
 
 
-def plot(shown: Shown, table: pd.DataFrame) -> pd.DataFrame:
+def plot(shown: Shown, table: "pd.DataFrame") -> "pd.DataFrame":
     """The finite numbers of a column, as DVC draws them.
 
     Args:
@@ -74,9 +75,9 @@ def plot(shown: Shown, table: pd.DataFrame) -> pd.DataFrame:
     """
     place = [*filter(None, [shown.metric.along])]
     columns = [*place, shown.column.name]
-    finite = table[np.isfinite(table[columns].astype(float)).all(axis=1)]
+    finite = table[table[columns].map(math.isfinite).all(axis=1)]
     cells = [" ".join(map(_word, row)) for row in finite[[*shown.keys]].itertuples(index=False)]
-    numbers = finite[columns].set_axis([*place, shown.metric.name], axis=1)
+    numbers = finite[columns].set_axis([*place, shown.metric.name], axis="columns")
     numbers.insert(0, "cell", cells)
     if place:
         return numbers.groupby(["cell", *place], as_index=False).mean()
@@ -94,7 +95,7 @@ def _word(key: Any) -> str:
     return re.sub(r"[^\w-]+", "_", f"{key:g}" if isinstance(key, float) else str(key))
 
 
-def nested(plot: pd.DataFrame) -> dict[str, Any]:
+def nested(plot: "pd.DataFrame") -> dict[str, Any]:
     """The numbers of a plot as DVC joins their names: one level per key."""
     tree: dict[str, Any] = {}
     for cell, value in plot.itertuples(index=False):

@@ -7,7 +7,7 @@ from normscope.io.tables import Tables
 from normscope.studies.study import Study
 from normscope.verdicts.document import Claims
 from normscope.verdicts.frozen import Plan
-from normscope.verdicts.verdict import Verdicts, judge
+from normscope.verdicts.verdict import Measured, Verdicts, judge
 
 
 def verdicts(
@@ -27,10 +27,9 @@ def verdicts(
             which is missing has no data.
         plan: What was registered before the data existed.
     """
-    tables = {}
+    measured = {}
     for name, study in studies.items():
-        kept = [table for table in study.TABLES if (folders[name] / f"{table}.csv").is_file()]
-        tables[name] = Tables(folders[name], {table: study.TABLES[table] for table in kept})
-    declared = {name: study.TABLES for name, study in studies.items()}
-    vocabularies = {name: study.vocabulary() for name, study in studies.items()}
-    return judge(claims, tables, declared, vocabularies, level=level, plan=plan)
+        folder = folders[name]
+        made = {t: d for t, d in study.TABLES.items() if (folder / f"{t}.csv").is_file()}
+        measured[name] = Measured(Tables(folder, made), study.TABLES, study.vocabulary())
+    return judge(claims, measured, level=level, plan=plan)

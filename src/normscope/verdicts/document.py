@@ -121,19 +121,32 @@ def _comparison(name: str, raw: dict[str, Any]) -> Comparison:
         raise ValueError(place + explain(e.errors(), Comparison.model_json_schema)[0]) from None
 
 
-class Document(Strict):
-    """A document: one file of data/claims/, whose name is the document's.
+class Head(Strict):
+    """What a document is.
 
     Args:
         title, by, link: Of the document; ``by`` is its name on pages.
         checked: With what its quotes were compared.
-        statements: By a key that is unique in all documents.
     """
 
     title: Text
     by: Text | None = None
     link: Annotated[str, Field(pattern=LINK)] | None = None
     checked: Text | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name on pages."""
+        return self.by or self.title
+
+
+class Document(Head):
+    """A document: one file of data/claims/, whose name is the document's.
+
+    Args:
+        statements: By a key that is unique in all documents.
+    """
+
     statements: Annotated[
         dict[Annotated[str, Field(pattern=PATTERN)], Statement], Field(min_length=1)
     ]
@@ -145,12 +158,9 @@ class Document(Strict):
         return self
 
     @property
-    def name(self) -> str:
-        """Its name on pages."""
-        return self.by or self.title
-
-
-HEAD = tuple(name for name in Document.model_fields if name != "statements")
+    def head(self) -> Head:
+        """The document without its statements."""
+        return Head(**self.model_dump(exclude={"statements"}))
 
 
 @dataclass(frozen=True)
@@ -199,8 +209,8 @@ def load(paths: Iterable[Path], disputes: Path | None = None) -> Claims:
         if not isinstance(raw, dict):
             problems.append(f"{path}: a document has keys with values, and this file has none")
             continue
-        head = {key: raw[key] for key in HEAD if key in raw}
-        rest = {key: value for key, value in raw.items() if key not in HEAD}
+        head = {key: raw[key] for key in Head.model_fields if key in raw}
+        rest = {key: value for key, value in raw.items() if key not in head}
         try:
             documents[path.stem] = Document.model_validate({**head, "statements": rest})
         except ValidationError as e:

@@ -6,7 +6,7 @@ it. A question is answered yes, no, mixed or undecided, and is not counted.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from normscope.formats import Format
 from normscope.io.files import write_text
 from normscope.schema import Strict
 from normscope.verdicts.comparison import Comparison
-from normscope.verdicts.document import HEAD, MAIN, Claims, Statement
+from normscope.verdicts.document import MAIN, Claims, Head, Statement
 from normscope.verdicts.expression import columns_in
 from normscope.verdicts.frozen import Plan
 from normscope.verdicts.sample import NO_DATA, is_log, sample
@@ -108,20 +108,6 @@ class Verdict(Strict):
         return [POST_HOC] * is_post_hoc + [SMALLER] * bool(self.statement.ours)
 
 
-class Head(Strict):
-    """What a document is: its title, author and link, and with what its quotes were compared."""
-
-    title: str
-    by: str | None = None
-    link: str | None = None
-    checked: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name on pages."""
-        return self.by or self.title
-
-
 class Verdicts(Strict):
     """All verdicts of a run: the content of claims.json.
 
@@ -161,22 +147,26 @@ def read(path: Path) -> Verdicts:
     return Verdicts.model_validate_json(path.read_text())
 
 
-def judge(
-    claims: Claims,
-    tables: Mapping[str, Mapping[str, Any]],
-    declared: Mapping[str, Mapping[str, Table]],
-    vocabularies: Mapping[str, Vocabulary],
-    *,
-    level: float,
-    plan: Plan,
-) -> Verdicts:
+class Measured(NamedTuple):
+    """What a study measured.
+
+    Args:
+        tables: Its tables by name; one that is missing gives no data.
+        declared: The declarations of all of them, likewise.
+        vocabulary: The values that it knows.
+    """
+
+    tables: Mapping[str, Any]
+    declared: Mapping[str, Table]
+    vocabulary: Vocabulary
+
+
+def judge(claims: Claims, studies: Mapping[str, Measured], *, level: float, plan: Plan) -> Verdicts:
     """Test every comparison of every statement.
 
     Args:
         claims: The statements.
-        tables: The tables of every study, by name; one that is missing gives no data.
-        declared: Their declarations, likewise.
-        vocabularies: The values that every study knows.
+        studies: What every study measured, by name.
         level: The confidence level of intervals.
         plan: What was registered before the data existed.
 
@@ -185,44 +175,49 @@ def judge(
     """
     verdicts = []
     for document, key, statement in claims:
-        results, quantities = {}, {}
-        for name, comparison in statement.comparisons.items():
-            study, _, table = comparison.measured.table.partition(".")
-            columns = declared[study][table]
-            measured = [columns[c] for c in columns_in(comparison.measured.of)]
-            quantities[name] = _quantity(comparison, columns, measured)
-            if table not in tables[study]:
-                results[name] = Result(reason=NO_DATA)
-                continue
-            try:
-                given = sample(comparison, tables[study][table], columns, vocabularies[study])
-            except Explained as e:
-                raise Explained(f"{key}{f'.also.{name}' if name else ''}: {e}") from None
-            is_count = all(column.role == "count" for column in measured)
-            results[name] = result(comparison, given, is_count=is_count, level=level)
+        found = {
+            name: _find_result(
+                comparison, studies, level, f"{key}{f'.also.{name}' if name else ''}"
+            )
+            for name, comparison in statement.comparisons.items()
+        }
         verdicts.append(
             Verdict(
                 key=key,
                 document=document,
                 statement=statement,
-                results=results,
-                quantities=quantities,
+                results={name: one for name, (one, _) in found.items()},
+                quantities={name: quantity for name, (_, quantity) in found.items()},
                 why_post_hoc=plan.why_post_hoc(key),
                 digest=plan.digests[key],
             )
         )
-    heads = {
-        name: Head(**document.model_dump(include=set(HEAD)))
-        for name, document in claims.documents.items()
-    }
     return Verdicts(
         level=level,
         settings=plan.settings,
         frozen=plan.frozen.commit if plan.frozen else None,
-        documents=heads,
+        documents={name: document.head for name, document in claims.documents.items()},
         disputes=list(claims.disputes),
         verdicts=verdicts,
     )
+
+
+def _find_result(
+    comparison: Comparison, studies: Mapping[str, Measured], level: float, place: str
+) -> tuple[Result, Quantity]:
+    """The result of a comparison, and what it measures."""
+    name, _, table = comparison.measured.table.partition(".")
+    study, columns = studies[name], studies[name].declared[table]
+    of = [columns[column] for column in columns_in(comparison.measured.of)]
+    quantity = _quantity(comparison, columns, of)
+    if table not in study.tables:
+        return Result(reason=NO_DATA), quantity
+    try:
+        values = sample(comparison, study.tables[table], columns, study.vocabulary)
+    except Explained as e:
+        raise Explained(f"{place}: {e}") from None
+    is_count = all(column.role == "count" for column in of)
+    return result(comparison, values, is_count=is_count, level=level), quantity
 
 
 def _quantity(comparison: Comparison, table: Table, measured: Sequence[Column]) -> Quantity:

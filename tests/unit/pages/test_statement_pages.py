@@ -13,9 +13,9 @@ from normscope.pages.statements import (
     shown,
     totals,
 )
-from normscope.verdicts.document import Statement
+from normscope.verdicts.document import Head, Statement
 from normscope.verdicts.test import Result
-from normscope.verdicts.verdict import Head, Quantity, Verdict, Verdicts
+from normscope.verdicts.verdict import Quantity, Verdict, Verdicts
 
 CLAIMED = Result(outcome="as claimed", effect=0.02, low=0.01, high=0.03, n=12, p=1e-4, means=(2, 1))
 OPPOSITE = Result(outcome="opposite", effect=0.1, low=0.05, high=0.15, n=12, p=1e-3)

@@ -20,7 +20,7 @@ from normscope.verdicts.document import Claims, Document, Statement
 from normscope.verdicts.frozen import Frozen, Plan, digest, digests
 from normscope.verdicts.sample import DIVERGED, FAILED, LEARNED_NOTHING, NO_DATA, Sample, sample
 from normscope.verdicts.test import Result, result
-from normscope.verdicts.verdict import Verdict, judge, read
+from normscope.verdicts.verdict import Measured, Verdict, judge, read
 from normscope.verdicts.vocabulary import Vocabulary
 
 COLUMNS = (
@@ -291,10 +291,8 @@ def judged(table: pd.DataFrame | None, **changes):
         {"title": "A paper", "checked": "all", "statements": {"key": ENTRY | changes}}
     )
     claims = Claims({"paper": paper})
-    tables = {"main": {} if table is None else {"chosen": table}}
-    plan = Plan(digests(claims))
-    declared, words = {"main": {"chosen": MODELS}}, {"main": ARMS}
-    return judge(claims, tables, declared, words, level=0.95, plan=plan)
+    main = Measured({} if table is None else {"chosen": table}, {"chosen": MODELS}, ARMS)
+    return judge(claims, {"main": main}, level=0.95, plan=Plan(digests(claims)))
 
 
 def test_a_run_is_judged_and_read_as_it_was_written(tmp_path: Path):

@@ -10,12 +10,12 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from normscope.formats import SIGNIFICANT
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.figures import NOTHING, count_prompts, list_models
 from normscope.studies.pretrained.measures import BOS, METRICS, POSITIONS
-from normscope.words import significant
 
 CELLS = [(bos, positions) for bos in BOS for positions in POSITIONS]
 LABELS = [f"{BOS[bos]},\n{positions}" for bos, positions in CELLS]
@@ -49,7 +49,7 @@ def draw_matrix(axis: Axes, table: pd.DataFrame) -> AxesImage:
                 continue
             values[i, j] = row["log_gain"]
             reads = READS.get(row["reads"], row["reads"])
-            text = f"{significant(np.exp(row['log_gain']))}{reads}"
+            text = f"{SIGNIFICANT.text(np.exp(row['log_gain']))}{reads}"
             axis.text(j, i, text, ha="center", va="center")
     image = axis.imshow(values, cmap=PALE, vmin=-RANGE, vmax=RANGE, aspect="auto")
     axis.set_xticks(range(len(CELLS)), LABELS)

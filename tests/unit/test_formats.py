@@ -1,4 +1,4 @@
-"""Numbers in words, and CSV of fixed bytes."""
+"""How numbers are printed, and CSV of fixed bytes."""
 
 import math
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from normscope.formats import SCIENTIFIC, SIGNIFICANT, decimals
 from normscope.io.csvfile import write_csv
-from normscope.words import number, significant, significant_or_tiny
 
 
 def test_csv_reads_back_with_nine_digits_and_unix_lines(tmp_path):
@@ -21,7 +21,7 @@ def test_csv_reads_back_with_nine_digits_and_unix_lines(tmp_path):
 
 @given(st.floats(-100, 100), st.integers(0, 6))
 def test_numbers_read_back(value, digits):
-    assert float(number(value, digits).replace("−", "-")) == pytest.approx(
+    assert float(decimals(digits).text(value).replace("−", "-")) == pytest.approx(
         value, abs=0.5 * 10**-digits * (1 + 1e-9)
     )
 
@@ -39,7 +39,7 @@ def test_numbers_read_back(value, digits):
     ],
 )
 def test_three_digits_over_all_magnitudes(value, reads):
-    assert significant(value) == reads
+    assert SIGNIFICANT.text(value) == reads
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_three_digits_over_all_magnitudes(value, reads):
     ],
 )
 def test_numbers_that_would_be_zeros_or_many_digits_are_powers_of_ten(value, reads):
-    assert significant_or_tiny(value) == reads
+    assert SCIENTIFIC.text(value) == reads
