@@ -20,7 +20,6 @@ from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
 from normscope.studies.main.pages import (
     loss_table,
-    mean_table,
     norm_table,
     slope_table,
     tower_table,
@@ -180,7 +179,7 @@ def tables() -> dict[str, PageTable]:
             *("stream per block", "least singular value"),
         ),
         "regimes": regime_table(ledger, table("main", "chosen")),
-        "losses": mean_table(arms[arms["protocol"].isin(measured)]),
+        "losses": loss_table(arms[arms["protocol"].isin(measured)]).select("protocol", *LOSS),
         "norms": norm_table(table("main", "norms")),
         "slopes": slope_table(table("main", "slopes")),
         "towers": tower_table(table("main", "towers")),

@@ -60,7 +60,7 @@ class UntrainedGrid(Untrained):
     def starts(self) -> Starts:
         """What is measured of them."""
         return Starts(
-            untrained=Untrained(**{key: getattr(self, key) for key in Untrained.model_fields}),
+            **self.model_dump(include={*Untrained.model_fields}),
             norms={arm: ARMS[arm].norm for arm in self.arms},
             placements=self.placements,
             towers={arm: ARMS[arm].norm for arm in self.towers},

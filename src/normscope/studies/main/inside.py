@@ -1,7 +1,7 @@
 """Blocks, attention and norms of a trained model, and networks at the start."""
 
 import math
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from normscope.measure.starting import collapse_rate, last_gradient, output_chan
 from normscope.measure.windows import as_tensor, draw, split_loss, validation_windows
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Norm
-from normscope.studies.main.recipe import Starts, Untrained
+from normscope.studies.main.recipe import Starts
 from normscope.train.recipe import Stack
 from normscope.train.refine import refined_losses
 
@@ -199,35 +199,31 @@ def device_of(model: nn.Module) -> torch.device:
 
 def networks(starts: Starts, data: Dataset) -> list[dict[str, object]]:
     """One row per arm, placement, depth and seed: an untrained network in float64."""
-    u = starts.untrained
-    x, y = validation_windows(data.val, u.block_size, u.windows)
+    x, y = validation_windows(data.val, starts.block_size, starts.windows)
+    cells = product(starts.norms.items(), starts.placements, starts.depths, starts.seeds)
     rows = []
-    for arm, norm in starts.norms.items():
-        for placement in starts.placements:
-            for depth in u.depths:
-                for seed in u.seeds:
-                    torch.manual_seed(seed)
-                    model = Transformer(u.model(depth), norm, placement, data.vocab_size).double()
-                    g = torch.Generator().manual_seed(seed)
-                    row = {"arm": arm, "placement": placement, "depth": depth, "seed": seed}
-                    change = output_change(model, x, g)
-                    gradient = last_gradient(model, x, y)
-                    rows.append(row | {"output_change": change, "last_gradient": gradient})
+    for (arm, norm), placement, depth, seed in cells:
+        torch.manual_seed(seed)
+        model = Transformer(starts.model(depth), norm, placement, data.vocab_size).double()
+        g = torch.Generator().manual_seed(seed)
+        row = {"arm": arm, "placement": placement, "depth": depth, "seed": seed}
+        change = output_change(model, x, g)
+        gradient = last_gradient(model, x, y)
+        rows.append(row | {"output_change": change, "last_gradient": gradient})
     return rows
 
 
 def towers(starts: Starts) -> list[dict[str, object]]:
     """One row per arm, mask and seed: a tower of attention whose inputs are normal vectors."""
-    u = starts.untrained
+    cells = product(starts.towers.items(), (True, False), starts.seeds)
     return [
-        {"arm": arm, "causal": causal, "seed": seed, "collapse_rate": tower(norm, u, causal, seed)}
-        for arm, norm in starts.towers.items()
-        for causal in (True, False)
-        for seed in u.seeds
+        {"arm": arm, "causal": causal, "seed": seed}
+        | {"collapse_rate": tower(norm, starts, causal, seed)}
+        for (arm, norm), causal, seed in cells
     ]
 
 
-def tower(norm: Norm, u: Untrained, causal: bool, seed: int) -> float:
+def tower(norm: Norm, u: Starts, causal: bool, seed: int) -> float:
     """The collapse rate of one tower."""
     torch.manual_seed(seed)
     inputs = torch.randn(u.windows, u.block_size, u.n_embd)

@@ -37,7 +37,6 @@ from normscope.studies.main.tables import TABLES
 from normscope.studies.study import Settings
 
 BY = ("arm", "placement", "learning_rate")
-LOSS = "Validation loss of the trained models"
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",
@@ -66,37 +65,24 @@ SHOWN = {  # measures by the heading of their column
 }
 SIGNED = decimals(sign=True)
 ARM = derived("arm", lambda row: arm_label(row["arm"], row["placement"]))
-NORM = text("norm", "arm", lambda arm: ARMS[arm].label)
-CELL = [text("protocol"), NORM, *declared(TABLES["arms"], "placement")]
+CELL = [text("protocol"), ARM]
 
 
-def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
+def loss_table(arms: pd.DataFrame) -> PageTable:
     """Validation loss by arm: n, rate, loss, difference to the baseline and what it shows.
 
     Args:
-        arms: rows of arms.csv, of one protocol.
-        title: title of the table.
+        arms: rows of arms.csv.
     """
     fields = [
-        ARM,
+        *CELL,
         *declared(TABLES["arms"], "n", "rates"),
         setting("learning rate"),
         *declared(TABLES["arms"], "failed", "mean", "[mean]", "difference"),
         interval("its interval", "difference_low", "difference_high", SIGNED),
         derived("reads", verdict),
     ]
-    return tabulate(title, arms, fields)
-
-
-def mean_table(arms: pd.DataFrame) -> PageTable:
-    """Validation loss of several protocols, without differences."""
-    fields = [
-        *CELL,
-        *declared(TABLES["arms"], "n"),
-        setting("learning rate"),
-        *declared(TABLES["arms"], "failed", "mean", "[mean]"),
-    ]
-    return tabulate(f"{LOSS} of further protocols", arms, fields)
+    return tabulate("Validation loss of the trained models", arms, fields)
 
 
 def verdict(row: Row) -> str:
@@ -117,13 +103,13 @@ def verdict(row: Row) -> str:
     return "better" if row["difference_high"] < 0 else "no difference found"
 
 
-def gain_table(gains: pd.DataFrame, protocol: str) -> PageTable:
+def gain_table(gains: pd.DataFrame) -> PageTable:
     """Residual gain of the first block, of a later block, and of the last."""
     blocks = [
         estimate(title, part, f"{part}_low", f"{part}_high") for part, (_, title) in PARTS.items()
     ]
-    title = f"Residual gain of the trained models, {protocol}"
-    return tabulate(title, gains, [ARM, count("n"), *blocks])
+    fields = [*CELL, count("n"), *blocks]
+    return tabulate("Residual gain of the trained models", gains, fields)
 
 
 def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
@@ -210,8 +196,7 @@ def slope_table(slopes: pd.DataFrame) -> PageTable:
     """One row per placement: means of the slopes over depth."""
     rows = means(slopes, ["arm", "placement"], ["change_slope", "gradient_slope"])
     fields = [
-        NORM,
-        text("placement"),
+        ARM,
         count("n"),
         mean("output change", "change_slope", decimals()),
         mean("last gradient", "gradient_slope", decimals()),
@@ -223,7 +208,7 @@ def tower_table(towers: pd.DataFrame) -> PageTable:
     """One row per norm and mask: the mean collapse rate."""
     rows = means(towers, ["arm", "causal"], ["collapse_rate"])
     fields = [
-        NORM,
+        text("norm", "arm", lambda arm: ARMS[arm].label),
         text("causal", "causal", lambda causal: "yes" if causal else "no"),
         count("n"),
         mean("log of the factor per layer", "collapse_rate", decimals()),
@@ -252,10 +237,8 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     """
     runs, chosen, arms, gains = (tables[n] for n in ("runs", "chosen", "arms", "gain_by_arm"))
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
-    trained = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
-    others = [p for p in trained if p in study.measures.protocols]
-    compared = [p for p in trained if p not in others]
-    with_gains = list(dict.fromkeys(gains["protocol"]))
+    arms = arms[~arms["protocol"].isin(only_batches)]
+    measured = chosen[chosen["protocol"].isin(study.measures.protocols)]
     protocols = study.protocols
     reference = select(runs, **study.reference._asdict())
     texts = {row["text"]: row for row in to_rows(tables["corpus"])}
@@ -274,15 +257,12 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
                     **protocols[p].model.model_dump(),
                     **protocols[p].training.model_dump(),
                 }
-                for p in trained
+                for p in dict.fromkeys(arms["protocol"])
             ],
-            "compared": compared,
-            "measured": others,
             "windows": study.measures.windows,
             "refined": study.refined.steps,
             "stuck": STUCK,
             "tower": study.untrained.tower,
-            "with_gains": with_gains,
             "needed": FEWEST,
             "characters": corpus["characters"],
             "train": Number(corpus["train_tokens"], INTEGER),
@@ -298,14 +278,13 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "published": published_table(
                 tables["published"], reference["val_loss_window_sd"].mean()
             ),
-            **{f"loss_{p}": loss_table(select(arms, protocol=p), f"{LOSS}, {p}") for p in compared},
-            "losses": mean_table(arms[arms["protocol"].isin(others)]),
+            "losses": loss_table(arms),
             "batches": batch_table(tables["batches"], settings.level),
-            **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in with_gains},
-            "measures": measure_table(chosen[chosen["protocol"].isin(others)]),
+            "gains": gain_table(gains),
+            "measures": measure_table(measured),
             "norms": norm_table(tables["norms"]),
             "slopes": slope_table(tables["slopes"]),
             "towers": tower_table(tables["towers"]),
         },
-        numbers=loss_numbers(arms),
+        numbers=loss_numbers(tables["arms"]),
     )

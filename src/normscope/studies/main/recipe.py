@@ -33,10 +33,9 @@ class Untrained(Strict):
         return Model(n_layer=depth, init=self.init, causal=causal, **sizes)
 
 
-class Starts(Strict):
+class Starts(Untrained):
     """The untrained networks that a probing job measures, with their norms."""
 
-    untrained: Untrained
     norms: dict[str, Norm] = Field(description="by arm")
     placements: list[Placement]
     towers: dict[str, Norm] = Field(description="of the towers, by arm")

@@ -22,7 +22,7 @@ def test_every_job_of_models_has_a_probe_and_all_untrained_networks_have_one():
     assert starts is not None
     assert starts.norms == {"layernorm": ARMS["layernorm"].norm}
     assert list(starts.towers) == ["none", "rmsnorm"]
-    assert starts.untrained.model(4).n_layer == 4
+    assert starts.model(4).n_layer == 4
     assert {name for name, probe in probes.items() if probe.starts} == {"starts"}
     assert [(probe.stream, probe.inside) for probe in probes.values()] == [
         (2, 0), *[(0, 2)] * (len(probes) - 2), (0, 0)

@@ -21,18 +21,11 @@ from normscope.studies.arms import (
     placement_title,
     sample_sizes,
 )
+from normscope.studies.main.figures import above_baseline
 
 BINS = 40  # points of a smoothed training curve
 LOSSES = ["train_loss", "val_loss"]
 LINEAR = 0.1  # nats up to which differences have a linear axis
-
-
-def above_baseline(curves: pd.DataFrame, baseline: Mapping[str, str]) -> pd.DataFrame:
-    """The curves less the baseline's of the same seed and step."""
-    keys = ["seed", "step"]
-    reference = select(curves, **baseline).set_index(keys)[LOSSES]
-    lower = reference.reindex(pd.MultiIndex.from_frame(curves[keys]))
-    return curves.assign(**{name: curves[name] - lower[name].to_numpy() for name in LOSSES})
 
 
 def draw_panel(axis: Axes, curves: pd.DataFrame) -> None:
@@ -54,7 +47,7 @@ def draw(
     placements = list(dict.fromkeys(runs["placement"]))
     width = max(1, curves["step"].max() // BINS)
     curves = curves.assign(bin=(curves["step"] - 1) // width)
-    above = above_baseline(curves, baseline)
+    above = above_baseline(curves, baseline, ["seed", "step"], LOSSES)
     figure, axes = style.canvas(look.width_mm, 115, 2, len(placements))
     for placement, top, bottom in zip(placements, *axes, strict=True):
         for axis, losses in ((top, curves), (bottom, above)):

@@ -21,6 +21,7 @@ from normscope.studies.arms import (
     divergences,
     in_order,
 )
+from normscope.studies.main.figures import above_baseline
 
 MM_PER_ROW, MM_PER_PANEL = 5, 14
 ROOM = 1.3
@@ -61,14 +62,6 @@ def describe_cell(cell: Mapping) -> str:
     return f"{style.sample_size([cell['n']])} at {rate}"
 
 
-def above_baseline(chosen: pd.DataFrame, baseline: Mapping[str, str]) -> pd.Series:
-    """The loss of every model less that of the baseline's with the same protocol and seed."""
-    keys = ["protocol", "seed"]
-    reference = select(chosen, **baseline).set_index(keys)["capped_loss"]
-    lower = reference.reindex(pd.MultiIndex.from_frame(chosen[keys]))
-    return chosen["capped_loss"] - lower.to_numpy()
-
-
 def draw(
     tables: Mapping[str, pd.DataFrame],
     look: Look,
@@ -80,8 +73,10 @@ def draw(
     if chosen.empty:
         figure, axes = style.canvas(look.width_mm, MM_PER_PANEL, 1, 1)
         return figure, style.say(axes[0, 0], "no such model was trained")
-    shown = above_baseline(chosen, baseline) if baseline else chosen["capped_loss"]
-    panels = dict(list(chosen.assign(shown=shown).groupby("protocol", sort=False)))
+    chosen = chosen.assign(shown=chosen["capped_loss"])
+    if baseline:
+        chosen = above_baseline(chosen, baseline, ["protocol", "seed"], ["shown"])
+    panels = dict(list(chosen.groupby("protocol", sort=False)))
     counts = [len(in_rows(panel)) for panel in panels.values()]
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     for axis, (protocol, panel) in zip(axes, panels.items(), strict=True):
@@ -93,7 +88,7 @@ def draw(
     lost = divergences(chosen, ("protocol", "arm", "placement"), AS_CHANCE)
     if not baseline:
         return figure, f"Bars: means and {look.level:.0%} t intervals over models. {lost}"
-    ends = [*LEAST, *shown.dropna()]
+    ends = [*LEAST, *chosen["shown"].dropna()]
     for axis in axes:
         style.baseline(axis, 0, vertical=True)
         axis.set_xlim(ROOM * min(ends), ROOM * max(ends))  # intervals of a few seeds end beyond
