@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from recipes import recipe as stack_of
 
 from normscope.custom_arms import name_card_norms
+from normscope.nn.arms import Row, add
 from normscope.nn.recipe import Custom, Norm
 from normscope.pages.drawing import Look
 from normscope.statistics.levels import FEWEST
@@ -110,6 +111,20 @@ def test_the_answer_of_a_card(losses, failed, answer):
     assert "is the norm that the others are compared with" in headline(runs, "layernorm")
     few = runs[runs["seed"] < 16].assign(failed=0)
     assert headline(few) == "Undecided whether DyT trains as well as LayerNorm here"
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_a_backward_pass_that_is_no_derivative_is_named(
+    is_exact: bool, request: pytest.FixtureRequest
+):
+    request.addfinalizer(add)
+    custom = Custom(name="n.py:N", code="0", is_exact=is_exact)
+    add(Row("mine", "Mine", "n.py:N", {"statistic": "custom", "custom": custom.model_dump()}))
+    rows = {(arm, regime): 2.0 for arm in ("layernorm", "mine") for regime in COMPARED}
+    tables = {"compared": tabulate.compare(models(rows), recipe())}
+    tables |= dict.fromkeys(("runs", "trials"), pd.DataFrame())
+    cards = pages.Cards(Card(norm=["mine"]), tables, pd.DataFrame(), LOOK, {})
+    assert pages.page_words(cards, "mine")["inexact"] != is_exact
 
 
 def test_ranges_of_learning_rates():
