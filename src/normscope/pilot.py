@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from normscope.config import Studies
+from normscope.config import Studies, load
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
 from normscope.io.yamlfile import laid_over, read_config
@@ -66,11 +66,13 @@ def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
 
     Raises:
         Explained: Cells have no pilot models, or would be tested on a pilot seed.
+        ConfigError: Cells have no pilot models, and something else is wrong.
     """
     if (pilot := _pilot(raw, losses_of(trials))) is None:
         return raw  # wrong, which is reported when the configuration is validated
     missing = [one for one in open_cells(raw) if not pilot.tried(one.study, one.cell)]
     if missing:
+        load(filled(raw, pilot))  # reports what else is wrong, such as a misspelled protocol, first
         first = "".join(f"\n  {one}" for one in missing[:SHOWN])
         more = f"\n  and {len(missing) - SHOWN} others" if len(missing) > SHOWN else ""
         raise Explained(
