@@ -164,7 +164,7 @@ def tables() -> dict[str, PageTable]:
         "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
         "results": loss_table(select(arms, protocol="nanogpt")).select(*LOSS),
         "small": loss_table(select(arms, protocol="small")).select(*LOSS, *DIFFERENCE),
-        "scoreboard": scoreboard(ledger),
+        "scoreboard": scoreboard({"the evidence": ledger}),
         "statements": claims_table(ledger).select(*SHORT),
         "copy": copy.select(
             *("arm", "n", "learning rate", "loss", "accuracy", "calibrated loss"),

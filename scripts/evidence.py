@@ -22,6 +22,7 @@ from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
 from normscope.machine import run_record, usable_cores
 from normscope.pages import figures
+from normscope.pages.statements import lines
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import FOLDER
@@ -29,6 +30,7 @@ from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
 from normscope.verdicts.document import load as load_claims
 from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, read_frozen
+from normscope.verdicts.verdict import read as read_verdicts
 
 MANIFEST, RUN = "manifest.json", "run.json"
 CLAIMS, DISPUTES = sorted(Path("data/claims").glob("*.yaml")), Path("data/disputes.csv")
@@ -250,11 +252,17 @@ def keep_manifest(config: Config, studies: Sequence[str], flags: Flags) -> None:
 
 
 def judge(config: Config, flags: Flags) -> None:
-    """Write the verdicts that follow from the kept tables."""
+    """Write the verdicts that follow from the kept tables, and print those that are other ones."""
     claims = load_checked(CLAIMS, config.studies, disputes=DISPUTES)
     plan = Plan(digests(claims), read_frozen(flags.out), config.digest)
     folders = {name: flags.out / name for name in config.studies}
-    verdicts(claims, config.studies, config.level, folders, plan).write(flags.out / "claims.json")
+    path = flags.out / "claims.json"
+    before = lines(read_verdicts(path)) if path.is_file() else {}
+    now = verdicts(claims, config.studies, config.level, folders, plan)
+    now.write(path)
+    for key, line in lines(now).items():
+        if line != before.get(key):
+            print(f"{key}: {line}")
 
 
 def main() -> None:

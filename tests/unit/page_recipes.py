@@ -160,7 +160,7 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame
     columns = (Column("arm"), Column("loss", decimals()), Column(first, decimals()))
     rows = [(w, 2.5, f"[{i}, {w[:9]}]") for i, w in enumerate(words)]
     tables = {
-        "scoreboard": scoreboard(made),
+        "scoreboard": scoreboard({"this run": made}),
         "claims": claims_table(made),
         "main.loss": PageTable(
             f"Losses {first}",

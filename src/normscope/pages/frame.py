@@ -97,7 +97,9 @@ def collect(
         demonstration: whether the models are too small or too few to test a statement.
     """
     tables = {
-        SCOREBOARD: scoreboard(verdicts, evidence.verdicts if evidence else None),
+        SCOREBOARD: scoreboard(
+            {"this run": verdicts} | ({"the evidence": evidence.verdicts} if evidence else {})
+        ),
         DISPUTES: dispute_table(verdicts),
         CLAIMS: claims_table(verdicts),
     }

@@ -1,7 +1,7 @@
 """The verdicts of a run as tables, counts and numbers of the paper."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from normscope.formats import INTEGER, SCIENTIFIC
@@ -53,8 +53,14 @@ def finding(verdict: Verdict, name: str = "") -> str:
         parts.append(f"({' against '.join(map(column.text, result.means))})")
     words = f"{' '.join(parts)}, n = {result.n}"
     if not _has_no(result.p):
-        words += f", p = {SCIENTIFIC.text(result.p)}"
+        expected = verdict.statement.comparisons[name].expect
+        words += f"; expected: {expected}, p = {SCIENTIFIC.text(result.p)}"
     return words
+
+
+def lines(verdicts: Verdicts) -> dict[str, str]:
+    """The verdict on every statement and what was found, each in a line, by the statement's key."""
+    return {one.key: f"{shown(one)}: {finding(one)}" for one in verdicts.verdicts}
 
 
 def models_of(comparison: Comparison) -> str:
@@ -93,11 +99,10 @@ def claims_table(verdicts: Verdicts) -> PageTable:
     return tabulate("All statements", [{"one": one} for one in verdicts.verdicts], fields)
 
 
-def scoreboard(verdicts: Verdicts, evidence: Verdicts | None = None) -> PageTable:
-    """How many assertions came out as claimed or not, by what decides them, and in the evidence."""
-    rows = [("this run", verdicts)] + ([("the evidence", evidence)] if evidence else [])
+def scoreboard(runs: Mapping[str, Verdicts]) -> PageTable:
+    """How many assertions came out as claimed or not, by what decides them, by run."""
     cells = []
-    for name, of in rows:
+    for name, of in runs.items():
         facts = {one.key for one in of.counted if one.main.is_fact}
         groups = {
             f"{name}, {FACT}": [one for one in of.counted if one.key in facts],

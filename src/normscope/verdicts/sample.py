@@ -68,7 +68,9 @@ def sample(
     parts = [select(rows, cell, vocabulary) for cell in cells]
     means = tuple(expression.mean(part[VALUE]) for part in parts)
     log = is_log(comparison, declared)
-    if reason := _reason(comparison, parts, declared):
+    empty = [word for word, part in zip(words, parts, strict=True) if part.empty]
+    reason = _no_data(empty) if empty else _reason(comparison, parts, declared)
+    if reason:
         return Sample((), means, log, reason)
     values = _values(comparison, parts, is_log=log)
     return Sample(values, means, log, "" if values else NO_DATA)
@@ -86,6 +88,12 @@ def select(rows: pd.DataFrame, models: Cells, vocabulary: Vocabulary) -> pd.Data
     return selected[~selected.index.duplicated()]  # cells may overlap
 
 
+def _no_data(words: Sequence[str]) -> str:
+    """That some sides have no models, by their names."""
+    names = " and ".join(filter(None, words))
+    return f"{NO_DATA} of {names}" if names else NO_DATA
+
+
 def _diverged(rows: pd.DataFrame) -> pd.Series:
     """Which models diverged, by the column ``diverged`` or ``diverged_at`` (a step, or NaN)."""
     lost = pd.Series(False, index=rows.index)
@@ -101,8 +109,6 @@ def _reason(comparison: Comparison, parts: Sequence[pd.DataFrame], declared: Tab
 
     Losses can be compared if one of the sides learned something, and other measures if both did.
     """
-    if any(part.empty for part in parts):
-        return NO_DATA
     if any((_diverged(part) & part[VALUE].isna()).any() for part in parts):
         return DIVERGED
     if comparison.expected.always:

@@ -60,13 +60,16 @@ def test_a_verdict_is_shown_with_what_limits_it_and_what_was_found():
     assert shown(one) == "as claimed (post hoc, smaller than theirs)"
     assert shown(mixed) == "mixed (post hoc)"
     assert shown(fact) == "opposite"
-    assert finding(one) == "0.020 [0.010, 0.030] nats (2.000 against 1.000), n = 12, p = 0.000100"
+    assert (
+        finding(one)
+        == "0.020 [0.010, 0.030] nats (2.000 against 1.000), n = 12; expected: within 0.01, p = 0.000100"
+    )
     assert finding(fact) == "0.500 nats, n = 3"
     assert finding(RUN.verdicts[-1]) == "no data"
 
 
 def test_claims_are_counted_by_what_decides_them_and_questions_are_not():
-    facts, trained = scoreboard(RUN).rows
+    facts, trained = scoreboard({"this run": RUN}).rows
     assert facts[1:] == (0, 1, 0, 0, 0, 1)
     assert trained[1:] == (1, 0, 1, 1, 1, 4)
     found = totals(RUN)

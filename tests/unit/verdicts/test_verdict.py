@@ -103,7 +103,7 @@ def test_factors_are_averaged_in_logarithms_and_infinity_is_one():
         ({"accuracy": 0.5}, "loss", "below 0", ""),  # the other side learned
         ({"accuracy": 0.5}, "rank", "below 0", LEARNED_NOTHING),
         ({"accuracy": 0.5}, "accuracy", "below 0", ""),
-        ({"rank": math.nan}, "rank", "below 0", NO_DATA),
+        ({"rank": math.nan}, "rank", "below 0", f"{NO_DATA} of rmsnorm"),
     ],
 )
 def test_what_leaves_nothing_to_test_is_said(changes, measure, expect, reason):
