@@ -136,14 +136,8 @@ def test_ranges_of_learning_rates():
     runs = pd.DataFrame({"arm": "dyt", "learning_rate": 0.003, "failed": [0, 0]})
     (row,) = tabulate.sensitivity(trials, runs).to_dict("records")
     # 0.03 is as good, but not in the range without a gap
-    assert row == {
-        "arm": "dyt",
-        "best": 0.003,
-        "from": 0.001,
-        "to": 0.003,
-        "stable": 0.03,
-        "largest": 0.1,
-    }
+    ends = {"from": 0.001, "to": 0.003, "stable": 0.03, "largest": 0.1}
+    assert row == {"arm": "dyt", "best": 0.003, **ends}
     (row,) = tabulate.sensitivity(trials.assign(failed=1), runs).to_dict("records")
     assert all(math.isnan(row[key]) for key in ("from", "to", "stable"))
 
@@ -220,19 +214,8 @@ def test_classes_become_arms():
         },
     }
     name_card_norms(raw)
-    assert raw["card"]["norm"] == [
-        *(
-            "my_norm",
-            "layer_norm",
-            "b_layer_norm",
-            "c_dyt",
-            "norm_null",
-            "dyt",
-            "mine",
-            "a_mine",
-            "n",
-        )
-    ]
+    names = "my_norm layer_norm b_layer_norm c_dyt norm_null dyt mine a_mine n"
+    assert raw["card"]["norm"] == names.split()
     assert raw["arms"] == {
         "mine": {"module": "a.py:Mine", "label": "Mine"},
         "my_norm": {"module": "x/a.py:MyNorm"},
