@@ -18,7 +18,7 @@ from normscope.config import Config, load
 from normscope.formats import SCIENTIFIC
 from normscope.nn.recipe import PLACEMENTS
 from normscope.pages.cards import cards
-from normscope.pages.statements import shown
+from normscope.pages.statements import words_of
 from normscope.pilot import read_project
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.tables import INITS
@@ -351,7 +351,7 @@ def claim_table() -> Html:
         {
             "statement": one.statement.says,
             "as published": one.statement.theirs or "–",
-            "verdict": shown(one),
+            "verdict": words_of(one),
         }
         for one in claims().values()
     ]

@@ -190,7 +190,7 @@ def tables() -> dict[str, PageTable]:
     }
 
 
-def refreshed(text: str, shown: Mapping[str, PageTable]) -> str:
+def refresh(text: str, shown: Mapping[str, PageTable]) -> str:
     """The text with each table inserted between the two comments of its block."""
 
     def fill(match: re.Match[str]) -> str:
@@ -202,7 +202,7 @@ def refreshed(text: str, shown: Mapping[str, PageTable]) -> str:
 def main() -> None:
     shown = tables()
     for page in PAGES:
-        write_text(page, refreshed(page.read_text(), shown))
+        write_text(page, refresh(page.read_text(), shown))
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
                 )
 
 
-def drawn(config: Config, studies: Collection[str], shown: Shown) -> list[str]:
+def figure_names(config: Config, studies: Collection[str], shown: Shown) -> list[str]:
     """The figures that pages show and that the tables of these studies alone determine."""
     entries = figures.drawn(figures.load(FOLDER, config.studies), config)
     return [
@@ -141,7 +141,11 @@ def finish(config: Config, studies: Sequence[str], flags: Flags, shown: Shown) -
     Raises:
         Explained: Snakemake fails.
     """
-    targets = ["texts", *studies, *(f"figure_{name}" for name in drawn(config, studies, shown))]
+    targets = [
+        "texts",
+        *studies,
+        *(f"figure_{name}" for name in figure_names(config, studies, shown)),
+    ]
     command = ["snakemake", *targets, "--cores", str(usable_cores()), "--configfile", flags.name]
     if subprocess.run(command, check=False).returncode:
         raise Explained(f"these studies are not finished: {' '.join(command)}")
@@ -213,7 +217,7 @@ def sums(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
     return {name: [text["sha256"][file] for file in TOKENS] for name, text in texts.items()}
 
 
-def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def merge(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of the kept studies and of those that replace some of them.
 
     The facts at the top are those of ``now``; ``origin`` of every other study has those of its run.
@@ -240,7 +244,7 @@ def keep_manifest(config: Config, studies: Sequence[str], flags: Flags) -> None:
     """Write the manifest, and where and when each study ran."""
     path, run = flags.out / MANIFEST, flags.out / RUN
     manifest = manifest_of(config, studies, flags.results)
-    whole = merged(read_json(path), manifest) if path.is_file() else manifest
+    whole = merge(read_json(path), manifest) if path.is_file() else manifest
     write_text(
         path, json.dumps(whole, sort_keys=True)
     )  # a record per model: indented, it is twice as large
@@ -283,7 +287,7 @@ def main() -> None:
         keep_manifest(config, studies, flags)
         keep_models(config, studies, flags)
         keep_tables(studies, flags, shown)
-        keep_figures(drawn(config, studies, shown), flags)
+        keep_figures(figure_names(config, studies, shown), flags)
     judge(config, flags)
 
 

@@ -22,24 +22,10 @@ from normscope.io.texts import DATASET, text_folder
 from normscope.schema import Strict
 from normscope.studies.study import Study
 
-PACKAGES = [
-    "torch",
-    "numpy",
-    "pandas",
-    "scipy",
-    "matplotlib",
-    "safetensors",
-    "pydantic",
-    "transformers",
-    "tokenizers",
-    "accelerate",
-    "gguf",
-    "statsmodels",
-    "jinja2",
-    "pypandoc_binary",
-    "typst",
-    "snakemake",
-]
+PACKAGES = (
+    "torch numpy pandas scipy matplotlib safetensors pydantic transformers tokenizers "
+    "accelerate gguf statsmodels jinja2 pypandoc_binary typst snakemake"
+).split()
 
 
 class Printed(Studies):
@@ -71,7 +57,7 @@ def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
     return known
 
 
-def named(path: Path, project: Path) -> str:
+def relative_path(path: Path, project: Path) -> str:
     """The path of a file, relative to the project if the file is in it."""
     return str(path.relative_to(project) if path.is_relative_to(project) else path)
 
@@ -94,7 +80,7 @@ def main() -> None:
         "packages": {name: version(name) for name in PACKAGES},
         "studies": studies,
         "sources_sha256": {
-            named(path, flags.project): hashlib.sha256(path.read_bytes()).hexdigest()
+            relative_path(path, flags.project): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in flags.sources
         },
     }

@@ -10,7 +10,7 @@ from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import seal, write_json, write_text
 from normscope.io.tables import read_table
-from normscope.pages.metrics import LEDGER, nested, plot, shown
+from normscope.pages.metrics import LEDGER, plot, shown_columns, tree_of
 from normscope.pages.statements import by_statement
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import declared_tables
@@ -31,13 +31,13 @@ def main() -> None:
     numbers: dict[str, Any] = {LEDGER: by_statement(read_verdicts(flags.claims))}
     plots = flags.out / "plots"
     declared = declared_tables(*flags.studies)
-    for name, column in shown(declared).items():
+    for name, column in shown_columns(declared).items():
         path = flags.results / column.study / "tables" / f"{column.table}.csv"
         table = plot(column, read_table(path, declared[column.study][column.table]))
         # the folder is sealed, because DVC reads every file in it
         write_text(plots / f"{name}.csv", table.to_csv(index=False, float_format=f"%{FLOATS}"))
         if not column.metric.along:
-            numbers[name] = nested(table)
+            numbers[name] = tree_of(table)
     write_json(flags.out / "metrics.json", numbers)
     seal(plots, flags.out / "metrics.json")
 

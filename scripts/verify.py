@@ -90,7 +90,7 @@ def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
     return sorted(name for name, digest in was.items() if digest and now.get(name) != digest)
 
 
-def counted(verdicts: Mapping[str, int]) -> str:
+def counts_text(verdicts: Mapping[str, int]) -> str:
     """Counts of verdicts as text."""
     return ", ".join(f"{n} {word}" for word, n in verdicts.items())
 
@@ -107,7 +107,7 @@ def compare(chosen: pd.DataFrame, evidence: pd.DataFrame, data: Path) -> Counter
             was = evidence[(evidence["study"] == job.study) & (evidence["job"] == job.name)]
             verdicts = Counter(agreements(was, now).values())
             counts += verdicts
-            print(f"{job.study}/{job.name}: {counted(verdicts)}", flush=True)
+            print(f"{job.study}/{job.name}: {counts_text(verdicts)}", flush=True)
     return counts
 
 
@@ -131,7 +131,7 @@ def main() -> None:
     if scripts := changed_since(flags.results / "code", manifest):
         print(f"code or packages changed since: {', '.join(scripts)}", flush=True)
     counts = compare(chosen, pd.read_csv(flags.evidence / "models.csv"), data)
-    print(f"{counts.total()} models: {counted(counts)}")
+    print(f"{counts.total()} models: {counts_text(counts)}")
     if counts["differs"] or counts["missing"]:
         sys.exit(1)
 

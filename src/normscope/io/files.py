@@ -27,7 +27,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     # always the same name, so that the next attempt overwrites what a killed process left
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with _alone(temporary) as f:
+        with _open_locked(temporary) as f:
             f.truncate(0)
             f.write(data)
             f.flush()
@@ -42,7 +42,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[BinaryIO]:
+def _open_locked(path: Path) -> Iterator[BinaryIO]:
     """Open a temporary file for one process at a time.
 
     Another process waits until the first has renamed the file or has ended, and opens a new one.

@@ -44,12 +44,12 @@ def _with_requirements(name: str) -> frozenset[str]:
     while todo:
         package = todo.pop()
         packages.add(package)
-        todo |= _required(package) - packages
+        todo |= _requirements(package) - packages
     return frozenset(packages)
 
 
 @cache
-def _required(name: str) -> frozenset[str]:
+def _requirements(name: str) -> frozenset[str]:
     try:
         wanted = [Requirement(text) for text in requires(name) or [] if "extra ==" not in text]
     except PackageNotFoundError:  # required by another package, and not installed

@@ -105,7 +105,7 @@ def find_damaged(store: Path, seen: Path) -> dict[str, str]:
     for name in filter(_is_key, now):
         entries[name[:KEY]].add(name[KEY:])
     fresh = sorted({name[:KEY] for name, stamp in now.items() if before.get(name) != stamp})
-    misfits = {key: _damaged(store, key, entries[key]) for key in fresh if key in entries}
+    misfits = {key: _find_damage(store, key, entries[key]) for key in fresh if key in entries}
     damaged = {key: name for key, name in misfits.items() if name is not None}
     sound = {name: stamp for name, stamp in now.items() if name[:KEY] not in damaged}
     if sound != before:
@@ -113,7 +113,7 @@ def find_damaged(store: Path, seen: Path) -> dict[str, str]:
     return damaged
 
 
-def _damaged(store: Path, key: str, names: set[str]) -> str | None:
+def _find_damage(store: Path, key: str, names: set[str]) -> str | None:
     """The name of a file of an entry that differs from its sum."""
     if SUMS not in names:
         return None

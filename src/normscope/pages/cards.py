@@ -5,7 +5,7 @@ from typing import Any
 
 from normscope.formats import DASH
 from normscope.pages.evidence import Evidence, kept_verdict
-from normscope.pages.statements import finding, models_of, shown, style_of
+from normscope.pages.statements import finding, models_of, style_of, words_of
 from normscope.verdicts.document import MAIN
 from normscope.verdicts.verdict import Verdict, Verdicts
 
@@ -67,7 +67,7 @@ def _card(
         "link": document.link,
         "figure": statement.figure,
         "verdict": style_of(one.word),
-        "shown": shown(one),
+        "shown": words_of(one),
         "finding": finding(one) or "no comparison",
         "has_data": bool(with_data) or not statement.comparisons,
         "quote": statement.quote or "",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from normscope.pages.statements import shown
+from normscope.pages.statements import words_of
 from normscope.verdicts.verdict import Verdict, Verdicts
 from normscope.verdicts.verdict import read as read_verdicts
 
@@ -38,7 +38,7 @@ def kept_verdict(verdict: Verdict, evidence: Evidence) -> str:
     other = evidence.verdicts.by_key.get(verdict.key)
     if other is None:
         return "not in the evidence"
-    return shown(other) + ", by another test" * (verdict.digest != other.digest)
+    return words_of(other) + ", by another test" * (verdict.digest != other.digest)
 
 
 def evidence_words(verdicts: Verdicts, evidence: Evidence) -> dict[str, Any]:
@@ -55,7 +55,11 @@ def evidence_words(verdicts: Verdicts, evidence: Evidence) -> dict[str, Any]:
         if one.digest == other.digest and one.word != other.word
     ]
     differing = [
-        {"statement": one.statement.says.rstrip("."), "here": shown(one), "there": shown(other)}
+        {
+            "statement": one.statement.says.rstrip("."),
+            "here": words_of(one),
+            "there": words_of(other),
+        }
         for one, other in unlike
         if one.is_decided and other.is_decided
     ]

@@ -63,7 +63,7 @@ class Frame:
 
 def read(path: Path) -> Frame:
     """The frame in a file, equal to the one that was written."""
-    raw = json.loads(path.read_text(), object_hook=_restored)
+    raw = json.loads(path.read_text(), object_hook=_restore)
     tables = {
         name: PageTable(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"])))
         for name, table in raw["tables"].items()
@@ -72,7 +72,7 @@ def read(path: Path) -> Frame:
     return Frame(**raw | {"tables": tables, "figures": figures})
 
 
-def _restored(record: dict[str, Any]) -> Any:
+def _restore(record: dict[str, Any]) -> Any:
     kind = KINDS.get(frozenset(record))
     return kind(**record) if kind else record
 

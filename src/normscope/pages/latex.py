@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from normscope.pages.frame import CLAIMS, Frame
-from normscope.pages.markdown import escaped_word, titled_table
-from normscope.pages.pandoc import converted
+from normscope.pages.markdown import escape_word, titled_table
+from normscope.pages.pandoc import convert
 
 EXAMPLE = "example.tex"
 DIGITS = "Zero One Two Three Four Five Six Seven Eight Nine".split()
@@ -30,7 +30,7 @@ def latex_files(frame: Frame, folder: Path) -> dict[str, str]:
 
 def latex(text: str, folder: Path) -> str:
     """Markdown as LaTeX, with the minus sign that every engine knows."""
-    return converted(text, "latex", folder).replace("−", "$-$")
+    return convert(text, "latex", folder).replace("−", "$-$")
 
 
 def path(table: str) -> str:
@@ -41,7 +41,7 @@ def path(table: str) -> str:
 def numbers(frame: Frame, folder: Path) -> str:
     r"""A macro for every number, as ``\newcommand{\normscopeClaims}{38}``."""
     known = dict(sorted(frame.numbers.items()))
-    text = "\n\n".join(map(escaped_word, map(str, known.values())))
+    text = "\n\n".join(map(escape_word, map(str, known.values())))
     written = latex(text, folder).split("\n\n")
     lines = [
         rf"\newcommand{{{macro_name(name)}}}{{{tex.strip()}}}"

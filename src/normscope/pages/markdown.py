@@ -1,4 +1,4 @@
-"""Markdown of pages: text that is data is escaped, so that none of it is read as markup."""
+"""Markdown of pages: text that is data is escape, so that none of it is read as markup."""
 
 import re
 
@@ -16,7 +16,7 @@ class Markdown(str):
     __slots__ = ()
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     r"""Escape a text, so that none of it is read as markup or HTML.
 
     Brackets of intervals stay: without "(" or "[" after them they are not links.
@@ -25,12 +25,12 @@ def escaped(text: str) -> str:
     return text.replace("](", "]\\(").replace("][", "]\\[")
 
 
-def escaped_word(value: object) -> str:
-    """A word of a template: escaped, on one line, and not the beginning of a block."""
+def escape_word(value: object) -> str:
+    """A word of a template: escape, on one line, and not the beginning of a block."""
     if isinstance(value, Markdown):
         return value
     text = GENERAL.text(value) if isinstance(value, float) else str(value)
-    return OPENING.sub(r"\1\\", escaped(" ".join(text.split())))
+    return OPENING.sub(r"\1\\", escape(" ".join(text.split())))
 
 
 def code(text: str) -> Markdown:
@@ -49,13 +49,13 @@ def titled_table(name: str, table: PageTable) -> Markdown:
     if not table.rows:
         return Markdown("none")
     place = name.replace(".", "-")
-    title = escaped_word(table.title)
+    title = escape_word(table.title)
     return Markdown(f"::: {{#table-{place} .table}}\n{title}\n\n{_rows(table)}\n:::")
 
 
 def figure(name: str, title: str, caption: str) -> Markdown:
     """A figure with its caption, which links to ``#figure-<name>`` lead to."""
-    words = f"**{escaped_word(title)}.** {escaped(' '.join(caption.split()))}"
+    words = f"**{escape_word(title)}.** {escape(' '.join(caption.split()))}"
     image = f"![](figures/{name}.svg)"
     return Markdown(f"::: {{#figure-{name} .figure}}\n{image}\n\n{words}\n:::")
 
@@ -63,7 +63,7 @@ def figure(name: str, title: str, caption: str) -> Markdown:
 def _rows(table: PageTable) -> str:
     """The headings, their alignment, and the rows."""
     rows = [
-        [" ".join(escaped(cell).replace("|", "\\|").split()) for cell in row]
+        [" ".join(escape(cell).replace("|", "\\|").split()) for cell in row]
         for row in (table.headings, *table.texts())
     ]
     rows.insert(1, ["---:" if table.is_numeric(i) else "---" for i in range(len(table.columns))])

@@ -20,7 +20,7 @@ LEDGER = "verdicts"  # name of the ledger's numbers
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownColumn:
     """A column that DVC shows.
 
     Args:
@@ -37,7 +37,7 @@ class Shown:
     metric: Metric
 
 
-def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
+def shown_columns(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, ShownColumn]:
     """The columns of all studies that DVC shows, by the name of the metric.
 
     Args:
@@ -46,7 +46,7 @@ def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
     Raises:
         ValueError: two metrics have the same name.
     """
-    metrics: dict[str, Shown] = {}
+    metrics: dict[str, ShownColumn] = {}
     for study, tables in studies.items():
         for name, table in tables.items():
             for column in table.columns:
@@ -55,11 +55,11 @@ def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
                 if metric.name in (LEDGER, *metrics):
                     raise ValueError(f"two metrics are called {metric.name}")
                 keys = metric.keys or table.keys
-                metrics[metric.name] = Shown(study, name, column, keys, metric)
+                metrics[metric.name] = ShownColumn(study, name, column, keys, metric)
     return metrics
 
 
-def plot(shown: Shown, table: "pd.DataFrame") -> "pd.DataFrame":
+def plot(shown: ShownColumn, table: "pd.DataFrame") -> "pd.DataFrame":
     """The finite numbers of a column, as DVC draws them.
 
     Args:
@@ -95,7 +95,7 @@ def _word(key: Any) -> str:
     return re.sub(r"[^\w-]+", "_", f"{key:g}" if isinstance(key, float) else str(key))
 
 
-def nested(plot: "pd.DataFrame") -> dict[str, Any]:
+def tree_of(plot: "pd.DataFrame") -> dict[str, Any]:
     """The numbers of a plot as DVC joins their names: one level per key."""
     tree: dict[str, Any] = {}
     for cell, value in plot.itertuples(index=False):

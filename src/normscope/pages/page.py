@@ -7,7 +7,7 @@ from typing import Any
 
 from normscope.formats import DASH
 from normscope.pages.markdown import pipe_table
-from normscope.pages.pandoc import converted
+from normscope.pages.pandoc import convert
 from normscope.pages.table import Column, PageTable
 
 IMAGE = re.compile(r'(<img[^>]* src=")figures/([^"]+)\.svg"')
@@ -28,11 +28,11 @@ def page(folder: Path, text: str, svgs: Mapping[str, bytes], manifest: Mapping[s
         Explained: a template is in error.
     """
     options = (f"--template={folder / 'page.html'}", "--toc", "--section-divs=false")
-    html = converted(f"{text}\n\n{provenance(manifest)}", "html", folder, *options)
-    return IMAGE.sub(lambda image: f'{image[1]}{embedded(svgs[image[2]].decode())}"', html)
+    html = convert(f"{text}\n\n{provenance(manifest)}", "html", folder, *options)
+    return IMAGE.sub(lambda image: f'{image[1]}{data_address(svgs[image[2]].decode())}"', html)
 
 
-def embedded(svg: str) -> str:
+def data_address(svg: str) -> str:
     """A figure as the address of an image."""
     shown = {'"': "'", "#": "%23", "%": "%25", "&": "&amp;", "\n": " "}
     return f"data:image/svg+xml,{svg.translate(str.maketrans(shown))}"

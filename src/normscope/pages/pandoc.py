@@ -21,7 +21,7 @@ READER = (
 )
 
 
-def converted(text: str, form: str, folder: Path, *options: str) -> str:
+def convert(text: str, form: str, folder: Path, *options: str) -> str:
     """A text in another format.
 
     Args:
@@ -54,7 +54,7 @@ def pdf(text: str, folder: Path, svgs: Mapping[str, bytes]) -> bytes:
     """
     layout = f"--template={folder / 'summary.typ'}"
     sources: Any = {  # typst's stubs do not know of several files
-        "main.typ": converted(text, "typst", folder, layout).encode(),
+        "main.typ": convert(text, "typst", folder, layout).encode(),
         **{f"figures/{name}.svg": svg for name, svg in svgs.items()},
     }
     try:

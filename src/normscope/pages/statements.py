@@ -14,7 +14,7 @@ from normscope.verdicts.verdict import Quantity as Measured
 FACT, TRAINED = "by formulas and single cases", "by trained models"
 
 
-def shown(verdict: Verdict) -> str:
+def words_of(verdict: Verdict) -> str:
     """The verdict with its marks: ``as claimed (post hoc, smaller than theirs)``."""
     marks = ", ".join(verdict.marks)
     return f"{verdict.word} ({marks})" if marks else verdict.word
@@ -60,7 +60,7 @@ def finding(verdict: Verdict, name: str = "") -> str:
 
 def lines(verdicts: Verdicts) -> dict[str, str]:
     """The verdict on every statement and what was found, each in a line, by the statement's key."""
-    return {one.key: f"{shown(one)}: {finding(one)}" for one in verdicts.verdicts}
+    return {one.key: f"{words_of(one)}: {finding(one)}" for one in verdicts.verdicts}
 
 
 def models_of(comparison: Comparison) -> str:
@@ -91,7 +91,7 @@ def claims_table(verdicts: Verdicts) -> PageTable:
     fields = [
         derived("statement", lambda row: row["one"].statement.says),
         derived("source", lambda row: documents[row["one"].document].name),
-        derived("verdict", lambda row: shown(row["one"])),
+        derived("verdict", lambda row: words_of(row["one"])),
         derived("found", lambda row: finding(row["one"]) or None),
         derived("n", has_test(lambda result: result.n), INTEGER),
         derived("why", lambda row: why(row["one"]) or None),
@@ -103,10 +103,10 @@ def scoreboard(runs: Mapping[str, Verdicts]) -> PageTable:
     """How many assertions came out as claimed or not, by what decides them, by run."""
     cells = []
     for name, of in runs.items():
-        facts = {one.key for one in of.counted if one.main.is_fact}
+        facts = {one.key for one in of.assertions if one.main.is_fact}
         groups = {
-            f"{name}, {FACT}": [one for one in of.counted if one.key in facts],
-            f"{name}, {TRAINED}": [one for one in of.counted if one.key not in facts],
+            f"{name}, {FACT}": [one for one in of.assertions if one.key in facts],
+            f"{name}, {TRAINED}": [one for one in of.assertions if one.key not in facts],
         }
         for title, group in groups.items():
             given = Counter(one.word for one in group)
@@ -123,20 +123,20 @@ def dispute_table(verdicts: Verdicts) -> PageTable:
         tuple(
             text
             for one in (by_key[key] for key in pair)
-            for text in (_stated(verdicts, one), shown(one))
+            for text in (_sentence(verdicts, one), words_of(one))
         )
         for pair in verdicts.disputes
     ]
     return PageTable("Statements that cannot both hold", tuple(map(Column, columns)), tuple(rows))
 
 
-def _stated(verdicts: Verdicts, one: Verdict) -> str:
+def _sentence(verdicts: Verdicts, one: Verdict) -> str:
     return f"{one.statement.says} ({verdicts.documents[one.document].name})"
 
 
 def totals(verdicts: Verdicts) -> dict[str, Any]:
     """Counts for sentences: of assertions by verdict, of questions by answer, and by mark."""
-    counted = verdicts.counted
+    counted = verdicts.assertions
     questions = [one for one in verdicts.verdicts if one.statement.is_question]
     results = [result for one in verdicts.verdicts for result in one.results.values()]
     tested = [result for result in results if not _has_no(result.p)]
@@ -160,9 +160,9 @@ def _by_word(verdicts: Sequence[Verdict]) -> dict[str, int]:
 
 def numbers(verdicts: Verdicts) -> dict[str, Number]:
     """Counts of assertions by verdict, for LaTeX."""
-    given = Counter(one.word for one in verdicts.counted)
+    given = Counter(one.word for one in verdicts.assertions)
     counts = {f"claims {word}": given[word] for word in WORDS}
-    counts |= {"claims": len(verdicts.counted)}
+    counts |= {"claims": len(verdicts.assertions)}
     return {name: Number(count, INTEGER) for name, count in counts.items()}
 
 

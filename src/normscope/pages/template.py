@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from normscope.errors import Explained, suggest
 from normscope.pages.frame import Frame
-from normscope.pages.markdown import Markdown, code, escaped_word, figure, titled_table
+from normscope.pages.markdown import Markdown, code, escape_word, figure, titled_table
 
 SUMMARY, SECTION = "summary.md", "{}/section.md"
 
@@ -64,7 +64,7 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
         Explained: a template has an error, or uses a name that the frame lacks.
     """
     # one escape for all words; tables, figures and sections are Markdown already
-    templates = environment(folder, studies, finalize=escaped_word)
+    templates = environment(folder, studies, finalize=escape_word)
     templates.filters["code"] = code
     sections = []
     for study, words in frame.sections.items():
@@ -96,7 +96,7 @@ def card_text(folder: Path, frame: Frame) -> str:
     Raises:
         Explained: the template has an error, or uses a name that the frame lacks.
     """
-    templates = environment(folder, finalize=escaped_word)
+    templates = environment(folder, finalize=escape_word)
     text = fill(templates, "card.md", {**frame.words, **_tables(frame, "")})
     return re.sub(r"\n{3,}", "\n\n", text)
 

@@ -32,7 +32,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 
 
 @functools.cache
-def _parsed(text: str) -> ast.expr:
+def _parse(text: str) -> ast.expr:
     """The syntax tree of arithmetic of columns and numbers, or of one comparison of two of them.
 
     Raises:
@@ -79,7 +79,7 @@ def check_measure(text: str) -> str:
     Raises:
         ValueError: It is not.
     """
-    if isinstance(_parsed(text), ast.Compare):
+    if isinstance(_parse(text), ast.Compare):
         raise ValueError(f"{text!r} compares: give one quantity")
     if not columns_in(text):
         raise ValueError(f"{text!r} names no column")
@@ -88,18 +88,18 @@ def check_measure(text: str) -> str:
 
 def columns_in(text: str) -> list[str]:
     """The columns in an expression, each once."""
-    names = [node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name)]
+    names = [node.id for node in ast.walk(_parse(text)) if isinstance(node, ast.Name)]
     return list(dict.fromkeys(names))
 
 
 def values(text: str, rows: "pd.DataFrame") -> "pd.Series":
     """The value of a measure in each row; NaN for 0 as a divisor."""
-    return _values(_parsed(text), rows)
+    return _values(_parse(text), rows)
 
 
 def holds(check: str, rows: "pd.DataFrame") -> bool:
     """Whether a check is true for the means of its sides over rows; not if a mean is NaN."""
-    tree = _parsed(check)
+    tree = _parse(check)
     assert isinstance(tree, ast.Compare)
     sides = (_values(side, rows) for side in (tree.left, tree.comparators[0]))
     left, right = (side if isinstance(side, float) else mean(side) for side in sides)

@@ -62,7 +62,7 @@ def sample(
     """
     rows = rows.astype(object).where(rows.notna(), math.nan).reset_index(drop=True)
     rows[VALUE] = expression.values(comparison.measured.of, rows)
-    rows = rows[rows[VALUE].notna() | _diverged(rows)]
+    rows = rows[rows[VALUE].notna() | _is_lost(rows)]
     words, _ = sides(comparison.compare)
     cells = [{**comparison.models, **vocabulary.side(side, declared)} for side in words]
     parts = [select(rows, cell, vocabulary) for cell in cells]
@@ -94,7 +94,7 @@ def _no_data(words: Sequence[str]) -> str:
     return f"{NO_DATA} of {names}" if names else NO_DATA
 
 
-def _diverged(rows: pd.DataFrame) -> pd.Series:
+def _is_lost(rows: pd.DataFrame) -> pd.Series:
     """Which models diverged, by the column ``diverged`` or ``diverged_at`` (a step, or NaN)."""
     lost = pd.Series(False, index=rows.index)
     if "diverged" in rows:
@@ -109,7 +109,7 @@ def _reason(comparison: Comparison, parts: Sequence[pd.DataFrame], declared: Tab
 
     Losses can be compared if one of the sides learned something, and other measures if both did.
     """
-    if any((_diverged(part) & part[VALUE].isna()).any() for part in parts):
+    if any((_is_lost(part) & part[VALUE].isna()).any() for part in parts):
         return DIVERGED
     if comparison.expected.always:
         return ""

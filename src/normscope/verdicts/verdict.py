@@ -137,7 +137,7 @@ class Verdicts(Strict):
         write_text(path, self.model_dump_json(indent=1, exclude_defaults=True) + "\n")
 
     @property
-    def counted(self) -> list[Verdict]:
+    def assertions(self) -> list[Verdict]:
         """The verdicts on what somebody asserts."""
         return [one for one in self.verdicts if not one.statement.is_question]
 

@@ -52,7 +52,7 @@ class Vocabulary:
         column, equals, text = word.partition("=")
         if equals:
             kind = table[column].kind if column in table.names else str
-            return column, _typed(text, kind)
+            return column, _parse_value(text, kind)
         named = [name for name in {*table.names, *self.names} if word in self.known(name)]
         if len(named) == 1:
             return named[0], word
@@ -63,7 +63,7 @@ class Vocabulary:
         raise Explained(f"compare: no column has the value {word!r}; {suggest(word, values)}")
 
 
-def _typed(text: str, kind: type) -> Value:
+def _parse_value(text: str, kind: type) -> Value:
     try:
         return {"true": True, "false": False}[text] if kind is bool else kind(text)
     except (ValueError, KeyError):

@@ -22,7 +22,7 @@ from normscope.formats import GENERAL, PERCENT, SIGNIFICANT
 from normscope.pages.frame import Figure, Frame, collect, read
 from normscope.pages.latex import latex_files, macro_name
 from normscope.pages.page import page
-from normscope.pages.pandoc import converted, github
+from normscope.pages.pandoc import convert, github
 from normscope.pages.section import Section
 from normscope.pages.table import Column, Number, PageTable
 from normscope.verdicts.verdict import Verdict
@@ -76,7 +76,7 @@ def printed_files(printed: Frame, folder) -> dict[str, str]:
     return {
         "summary.md": github(text),
         "summary.html": page(REPORT, text, svgs, manifest()),
-        "summary.pdf": converted(text, "typst", REPORT),
+        "summary.pdf": convert(text, "typst", REPORT),
         **latex_files(printed, REPORT),
     }
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from page_recipes import HOSTILE, HOSTILE_TEX, text_table
 
 from normscope.formats import decimals
-from normscope.pages.markdown import Markdown, code, escaped, escaped_word, pipe_table
+from normscope.pages.markdown import Markdown, code, escape, escape_word, pipe_table
 from normscope.pages.pandoc import PROGRAM, READER
 from normscope.pages.table import Column, PageTable
 
@@ -62,7 +62,7 @@ def cells(table: Any) -> list[list[str]]:
 @pytest.mark.parametrize("place", ["{}", "a\n{}", "{}\nb", "\n{}\n"])
 def test_a_word_is_text_wherever_it_stands(place):
     """Also where it begins a line, below one or above one."""
-    found = blocks("\n\n".join(place.format(escaped_word(text)) for text in TEXTS))
+    found = blocks("\n\n".join(place.format(escape_word(text)) for text in TEXTS))
     assert [block["t"] for block in found] == ["Para"] * len(TEXTS)
     said = ["".join(words(block)) for block in found]
     assert said == [" ".join(place.format(text).split()) for text in TEXTS]
@@ -78,7 +78,7 @@ def test_any_cell_of_a_table_is_text():
 @given(st.lists(WORDS, min_size=20, max_size=40))
 def test_any_text_of_markup_is_text_as_a_word_and_in_a_cell(texts):
     *paragraphs, table = blocks(
-        "\n\n".join([*map(escaped_word, texts), pipe_table(text_table("", texts, [texts]))])
+        "\n\n".join([*map(escape_word, texts), pipe_table(text_table("", texts, [texts]))])
     )
     assert ["".join(words(block)) for block in paragraphs] == texts
     assert cells(table) == [texts, texts]
@@ -99,7 +99,7 @@ def test_code_is_the_text_itself():
 )
 def test_plain_text_is_not_escaped(text):
     """README and summary.md are also read by people."""
-    assert escaped(text) == text
+    assert escape(text) == text
 
 
 def test_a_pipe_table_has_one_line_per_row_and_aligns_numbers():
@@ -113,5 +113,5 @@ def test_a_pipe_table_has_one_line_per_row_and_aligns_numbers():
 
 
 def test_markdown_is_not_escaped_again_and_numbers_have_minus_signs():
-    assert escaped_word(Markdown("*a* `b`")) == "*a* `b`"
-    assert [escaped_word(number) for number in (-0.5, 2.0, 20000)] == ["−0.5", "2", "20000"]
+    assert escape_word(Markdown("*a* `b`")) == "*a* `b`"
+    assert [escape_word(number) for number in (-0.5, 2.0, 20000)] == ["−0.5", "2", "20000"]

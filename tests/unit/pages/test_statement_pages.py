@@ -10,8 +10,8 @@ from normscope.pages.statements import (
     dispute_table,
     finding,
     scoreboard,
-    shown,
     totals,
+    words_of,
 )
 from normscope.verdicts.document import Head, Statement
 from normscope.verdicts.test import Result
@@ -57,9 +57,9 @@ RUN = Verdicts(
 
 def test_a_verdict_is_shown_with_what_limits_it_and_what_was_found():
     one, mixed, fact, *_ = RUN.verdicts
-    assert shown(one) == "as claimed (post hoc, smaller than theirs)"
-    assert shown(mixed) == "mixed (post hoc)"
-    assert shown(fact) == "opposite"
+    assert words_of(one) == "as claimed (post hoc, smaller than theirs)"
+    assert words_of(mixed) == "mixed (post hoc)"
+    assert words_of(fact) == "opposite"
     assert (
         finding(one)
         == "0.020 [0.010, 0.030] nats (2.000 against 1.000), n = 12; expected: within 0.01, p = 0.000100"

@@ -18,7 +18,7 @@ from page_recipes import (
 from normscope.errors import Explained
 from normscope.pages.frame import Frame, collect
 from normscope.pages.page import page
-from normscope.verdicts.verdict import Head
+from normscope.verdicts.document import Head
 
 TWO = Frame(
     {"level": "95%"},
