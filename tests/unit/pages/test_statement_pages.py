@@ -60,10 +60,8 @@ def test_a_verdict_is_shown_with_what_limits_it_and_what_was_found():
     assert words_of(one) == "as claimed (post hoc, smaller than theirs)"
     assert words_of(mixed) == "mixed (post hoc)"
     assert words_of(fact) == "opposite"
-    assert (
-        finding(one)
-        == "0.020 [0.010, 0.030] nats (2.000 against 1.000), n = 12; expected: within 0.01, p = 0.000100"
-    )
+    size = "0.020 [0.010, 0.030] nats (2.000 against 1.000), n = 12"
+    assert finding(one) == f"{size}; expected: within 0.01, p = 0.000100"
     assert finding(fact) == "0.500 nats, n = 3"
     assert finding(RUN.verdicts[-1]) == "no data"
 
