@@ -17,7 +17,7 @@ from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.machine import usable_cores
-from normscope.pilot import CODE, filled, open_cells
+from normscope.pilot import CODE, open_cells, with_rates
 from normscope.schema import FLOATS, Strict
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
 from normscope.studies.single import SingleJob, train_single
@@ -37,7 +37,7 @@ class Flags(Strict):
 
 def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], SingleJob]:
     """What to train next, as far as the losses so far tell, by study and cell."""
-    studies = load(filled(raw, pilot)).trained
+    studies = load(with_rates(raw, pilot)).trained
     jobs = {}
     for name, cell, _ in open_cells(raw):
         for rate in pilot.untried(name, cell):
@@ -52,7 +52,7 @@ def prepare_texts(raw: Mapping[str, Any], pilot: Pilot, results: Path) -> None:
     """Let the workflow make the texts that the configuration reads."""
     path = results / "pilot" / "config.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, filled(raw, pilot))
+    write_json(path, with_rates(raw, pilot))
     command = ["snakemake", "texts", "--cores", "1", "--configfile", str(path)]
     subprocess.run(command, check=True)
 

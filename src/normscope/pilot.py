@@ -72,7 +72,8 @@ def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
         return raw  # wrong, which is reported when the configuration is validated
     missing = [one for one in open_cells(raw) if not pilot.tried(one.study, one.cell)]
     if missing:
-        load(filled(raw, pilot))  # reports what else is wrong, such as a misspelled protocol, first
+        # reports what else is wrong, such as a misspelled protocol, first
+        load(with_rates(raw, pilot))
         first = "".join(f"\n  {one}" for one in missing[:SHOWN])
         more = f"\n  and {len(missing) - SHOWN} others" if len(missing) > SHOWN else ""
         raise Explained(
@@ -85,10 +86,10 @@ def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
                 f"{one} would be tested on the pilot's seeds "
                 f"{', '.join(map(str, used))}, which chose its learning rate: give other seeds"
             )
-    return filled(raw, pilot)
+    return with_rates(raw, pilot)
 
 
-def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
+def with_rates(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
     """The configuration with the pilot's losses and rates; untried cells have ``ANY_RATE``."""
     done = dict(raw) | {"pilot": {**(raw.get("pilot") or {}), "losses": pilot.losses}}
     for name, key, blocks in _lists(raw):
@@ -98,7 +99,7 @@ def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
                 new.append(block)
                 continue
             cells = list(_cells(name, key, block))
-            for _, cell, single in _kept(cells, block, pilot):
+            for _, cell, single in _cells_to_train(cells, block, pilot):
                 tried = pilot.tried(name, cell)
                 new.append({**single, "learning_rates": [least(tried) if tried else ANY_RATE]})
             if not cells:  # wrong in another key, which is reported instead
@@ -107,7 +108,9 @@ def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
     return done
 
 
-def _kept(cells: Sequence[OpenCell], block: Mapping[str, Any], pilot: Pilot) -> Iterator[OpenCell]:
+def _cells_to_train(
+    cells: Sequence[OpenCell], block: Mapping[str, Any], pilot: Pilot
+) -> Iterator[OpenCell]:
     """The cells of a block that are trained: all, or with ``one_arm`` those of the best arm.
 
     The best arm may differ between placements. While some arm is untried, all are kept, so that the

@@ -10,7 +10,7 @@ import yaml
 
 from normscope.config import load
 from normscope.errors import Explained
-from normscope.pilot import filled, open_cells, read_project, with_pilot
+from normscope.pilot import open_cells, read_project, with_pilot, with_rates
 from normscope.studies.cells import Cell
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
 
@@ -130,7 +130,7 @@ def test_while_an_arm_is_untried_all_are_kept_so_that_the_pilot_trains_them():
     tried = [*BOTH, *of_arms("post", layernorm=(0.003, 1.0))]
     with pytest.raises(Explained, match=r"pilot models of these cells(.|\n)*small, rmsnorm, post$"):
         with_pilot(of_one_arm(), tried)
-    config = load(filled(of_one_arm(), Pilot(losses=losses_of(tried))))
+    config = load(with_rates(of_one_arm(), Pilot(losses=losses_of(tried))))
     models = [(c.arm, c.placement) for c, _ in config.main.models() if c.protocol == "small"]
     assert sorted(models) == sorted(itertools.product(("layernorm", "rmsnorm"), ("pre", "post")))
 
@@ -150,7 +150,7 @@ def test_what_else_is_wrong_with_a_block_is_reported_and_not_the_word(key, value
     config = raw()
     config["main"]["runs"][-1][key] = value
     with pytest.raises(Explained) as error:
-        load(filled(config, Pilot()))
+        load(with_rates(config, Pilot()))
     assert reported in str(error.value)
     assert "'pilot'" not in str(error.value)
 

@@ -163,14 +163,14 @@ def without_norms(
     now = {name: split_loss(one, val, T).mean for name, one in variants.items()}
     later = refined_losses(variants, stack, data, steps, device)
 
-    def added(name: str) -> Row:
+    def costs(name: str) -> Row:
         return {
             "frozen_loss": now[name] - now["whole"],
             "refined_loss": later[name] - later["whole"],
         }
 
-    alone = [{"norm": name, "place": i, **added(name)} for i, name in enumerate(names, start=1)]
-    return added("all"), alone
+    alone = [{"norm": name, "place": i, **costs(name)} for i, name in enumerate(names, start=1)]
+    return costs("all"), alone
 
 
 def of_norms(rows: list[dict[str, Any]]) -> Row:

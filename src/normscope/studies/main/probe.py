@@ -74,14 +74,14 @@ def stream_tables(
     start = spread(len(tokens), T, windows)
     device = next(model.parameters()).device
     batches = tokens[start[:, None] + torch.arange(T)].to(device).split(EVAL_BATCH)
-    norms, entropy = passed(model, batches)
+    norms, entropy = norms_and_entropy(model, batches)
     values = laws(model, norms, entropy)
     if stack.placement == "pre" and stack.norm.statistic == "token" and stack.norm.gain:
         values |= foldings(model, batches[0])
     return {"stream": stream(model, norms), "laws": [values]}
 
 
-def passed(model: Transformer, batches: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def norms_and_entropy(model: Transformer, batches: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Norms of the stream and entropies of predictions, by one pass over all windows.
 
     Args:

@@ -11,7 +11,7 @@ from normscope.studies.main.recipe import MainTables
 from normscope.studies.stage import TableInputs
 
 
-def beside_published(
+def compare_published(
     recipe: MainTables, inputs: TableInputs, runs: pd.DataFrame, metas: Mapping[str, Any]
 ) -> pd.DataFrame:
     """The published losses and the baseline's, where it was trained with the same settings.
@@ -27,7 +27,9 @@ def beside_published(
     numbers = pd.read_csv(inputs.files["published.csv"])
     settings = [json.loads(inputs.files[name].read_text()) for name in numbers["settings"]]
     covered = [is_covered(setting, ours) for setting in settings]
-    return published(numbers, covered, select(runs, **recipe.baseline._asdict()), recipe.level)
+    return published_numbers(
+        numbers, covered, select(runs, **recipe.baseline._asdict()), recipe.level
+    )
 
 
 def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
@@ -38,7 +40,7 @@ def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
     )
 
 
-def published(
+def published_numbers(
     table: pd.DataFrame, is_comparable: Sequence[bool], models: pd.DataFrame, level: float
 ) -> pd.DataFrame:
     """Published numbers, each with n, mean and interval of the baseline's models.

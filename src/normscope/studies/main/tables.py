@@ -188,7 +188,7 @@ TABLES = {
             flag("comparable", "whether the models here were trained with the same settings"),
             *mean("mean of the models here", **NATS),
         ),
-        "normscope.studies.main.published.published",
+        "normscope.studies.main.published.published_numbers",
     ),
     "corpus": Table(
         "one text",

@@ -15,7 +15,7 @@ from normscope.statistics.summary import describe, paired_difference, select, sp
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.cells import Cell
 from normscope.studies.main.measures import FOLDINGS, GROWTH, LAWS, MEASURES, PARTS
-from normscope.studies.main.published import beside_published
+from normscope.studies.main.published import compare_published
 from normscope.studies.main.recipe import STARTS, MainTables
 from normscope.studies.main.tables import TABLES
 from normscope.studies.outcome import trained_models
@@ -30,7 +30,7 @@ DETACHED, EXACT = "detached", "brief"  # protocols that differ in the backward p
 
 def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
     """All tables of the study, by name; ``files`` has published.csv and the settings it names."""
-    metas = {text: described(inputs.corpus, text) for text in recipe.texts.values()}
+    metas = {text: text_facts(inputs.corpus, text) for text in recipe.texts.values()}
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     curves = collect(inputs.models, "curves.csv", keys)
     probed = {
@@ -41,7 +41,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
     networks = collect(inputs.probes, "networks.csv", starts)
     runs = all_runs(recipe, inputs, curves, probed)
     picked = chosen(runs, COMPARED, by="capped_loss")
-    gain, level = rows_of(undiverged(picked), probed["stream"]), recipe.level
+    gain, level = rows_of(without_diverged(picked), probed["stream"]), recipe.level
     return {
         "runs": runs,
         "chosen": picked,
@@ -51,7 +51,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "gain": gain,
         "gain_by_depth": by_depth(gain, level),
         "gain_by_arm": by_arm(gain, level),
-        "published": beside_published(recipe, inputs, runs, metas),
+        "published": compare_published(recipe, inputs, runs, metas),
         "corpus": pd.DataFrame(
             {"text": text, "characters": meta["vocab_size"]} | {n: meta[n] for n in SPLITS}
             for text, meta in metas.items()
@@ -82,7 +82,7 @@ def all_runs(
         probed: tables of the probing jobs, by name.
     """
     runs = trained_models(recipe, inputs)
-    measured = undiverged(runs)
+    measured = without_diverged(runs)
     parts = [growth(curves), gains(rows_of(measured, probed["stream"]))]
     for table, columns in (("laws", (*LAWS, *FOLDINGS)), ("models", MEASURES)):
         names = [*KEYS, *(column.name for column in columns)]
@@ -92,7 +92,7 @@ def all_runs(
     return runs[TABLES["runs"].names]
 
 
-def described(corpus: Path, text: str) -> dict[str, Any]:
+def text_facts(corpus: Path, text: str) -> dict[str, Any]:
     """The facts about a text that rule dataset recorded."""
     return json.loads((text_folder(corpus, text) / "meta.json").read_text())
 
@@ -124,7 +124,7 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
             row = cell | commonest_setting(group) | describe(loss, level)
             row |= {"rates": tried[tuple(cell.values())], "alpha": alpha, "pairs": len(paired)}
             row |= {"diverged": group["diverged_at"].count(), "failed": group["failed"].sum()}
-            row |= _named("best", describe(group["best_val_loss"], level))
+            row |= _columns("best", describe(group["best_val_loss"], level))
             if (cell["arm"], cell["placement"]) != (baseline.arm, baseline.placement):
                 row |= paired_difference(paired, 1 - alpha)
             rows.append(row)
@@ -159,7 +159,7 @@ def batches(
     return pd.concat(parts, ignore_index=True)
 
 
-def _named(name: str, bounds: dict[str, float]) -> dict[str, float]:
+def _columns(name: str, bounds: dict[str, float]) -> dict[str, float]:
     """Mean and interval as columns of a table with several of them."""
     columns = {"mean": name, "low": f"{name}_low", "high": f"{name}_high"}
     return {columns[key]: value for key, value in bounds.items() if key in columns}
@@ -170,7 +170,7 @@ def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     return table.merge(runs[KEYS].astype({"seed": int, "learning_rate": float}), on=KEYS)
 
 
-def undiverged(runs: pd.DataFrame) -> pd.DataFrame:
+def without_diverged(runs: pd.DataFrame) -> pd.DataFrame:
     """The models that did not diverge, which can be measured."""
     return runs[runs["diverged_at"].isna()]
 
@@ -190,7 +190,7 @@ def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
     for row, group in split(runs.reset_index(), where):
         for name in ("log_norm", "log_gain"):
             bounds = describe(group[name], level)
-            row.update(_named(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
+            row.update(_columns(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
         rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["gain_by_depth"].names)
 
@@ -205,7 +205,7 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     for row, runs in split(gains(table), COMPARED):
         for part in PARTS:
             bounds = describe(runs[f"gain_{part}"], level, geometric=True)
-            row.update(_named(part, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
+            row.update(_columns(part, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
         rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["gain_by_arm"].names)
 

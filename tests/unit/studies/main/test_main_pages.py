@@ -19,7 +19,7 @@ from normscope.studies.main.pages import (
     loss_table,
     published_table,
 )
-from normscope.studies.main.published import is_covered, published
+from normscope.studies.main.published import is_covered, published_numbers
 from normscope.train.files import METRICS
 from normscope.train.recipe import Training
 
@@ -88,7 +88,7 @@ LOSSES = {"val_loss": [1.85, 1.95], "best_val_loss": [1.65, 1.75]}
     ],
 )
 def test_a_published_number_is_compared_under_the_same_settings(changes, is_same, models, cells):
-    compared = published(number(**changes), [is_same], pd.DataFrame(models), 0.95)
+    compared = published_numbers(number(**changes), [is_same], pd.DataFrame(models), 0.95)
     (line,) = shown(published_table(compared, window_sd=0.31))
     ours, n, error = cells
     assert (line["as published"], line["corrected"], line["n"]) == ("1.88", ours, n)
