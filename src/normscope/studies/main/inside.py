@@ -197,7 +197,7 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def networks(starts: Starts, data: Dataset) -> list[dict[str, object]]:
+def networks(starts: Starts, data: Dataset) -> list[dict[str, Any]]:
     """One row per arm, placement, depth and seed: an untrained network in float64."""
     x, y = validation_windows(data.val, starts.block_size, starts.windows)
     cells = product(starts.norms.items(), starts.placements, starts.depths, starts.seeds)
@@ -213,7 +213,7 @@ def networks(starts: Starts, data: Dataset) -> list[dict[str, object]]:
     return rows
 
 
-def towers(starts: Starts) -> list[dict[str, object]]:
+def towers(starts: Starts) -> list[dict[str, Any]]:
     """One row per arm, mask and seed: a tower of attention whose inputs are normal vectors."""
     cells = product(starts.towers.items(), (True, False), starts.seeds)
     return [
