@@ -17,10 +17,8 @@ from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
 
 TABLE = yaml.safe_load(Path(__file__).with_name("reruns.yaml").read_text())
-OF_STUDIES = sorted((ROOT / "tests/unit/studies").glob("*/reruns.yaml"))
-# one change of each study at a time, because the jobs of studies are separate
-OF_EACH = zip_longest(*(yaml.safe_load(path.read_text()) for path in OF_STUDIES))
-ROUNDS = [[row] for row in TABLE["config"]] + [[*filter(None, rows)] for rows in OF_EACH]
+ROUNDS = [[row] for row in TABLE["config"]]
+ROUNDS += [[*filter(None, rows)] for rows in zip_longest(*TABLE["studies"].values())]
 RECORDS = {"claims", "manifest"}  # they record settings that decide nothing else
 JOB = re.compile(r"^ *rule (\w+):\n((?: +[a-z].*\n)+)", re.MULTILINE)
 DVC = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
