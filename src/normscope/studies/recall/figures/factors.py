@@ -12,7 +12,7 @@ from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import describe, select
 from normscope.statistics.tuning import chosen
-from normscope.studies.arms import arm_look, family, in_order
+from normscope.studies.arms import arm_look, family
 from normscope.studies.recall.figures import describe_arm, describe_sample
 from normscope.studies.recall.tables import LEVELS
 
@@ -36,29 +36,29 @@ CENTER = {"no": "o", "yes": "^"}  # markers; of a norm without factors a square
 
 
 def facet(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the panel and the affine part: a radius, or "other", which has no factors."""
-    parts = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
+    """The runs with the panel and the row of their norm.
+
+    A panel is a radius, and its rows are affine parts and centering; a norm without such factors is
+    in the panel "other", by its label.
+    """
     is_crossed = runs["radius"].isin(LEVELS["radius"])
+    affine = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
+    affine = affine.map(AFFINE).where(is_crossed)
+    names = affine + runs["center"].map({"no": "", "yes": ", centered"})
     return runs.assign(
-        affine=parts.map(AFFINE).where(is_crossed),
+        affine=affine,
         center=runs["center"].where(is_crossed),
         panel=runs["radius"].where(is_crossed, "other"),
+        row=names.where(is_crossed, runs["arm"].map(lambda arm: ARMS[arm].label)),
     )
 
 
-def row_name(run: Mapping) -> str:
-    """The affine part and the centering of a norm with factors; the label of another."""
-    centered = {"no": "", "yes": ", centered"}
-    if run["panel"] == "other":
-        return ARMS[run["arm"]].label
-    return f"{run['affine']}{centered[run['center']]}"
-
-
-def rows_of(panel: pd.DataFrame) -> list[str]:
-    """The arms of a panel, one row each, by affine part and in the order of the registry."""
-    affine = dict(zip(panel["arm"], panel["affine"].fillna(""), strict=True))
-    order = ["", *AFFINE.values()]
-    return sorted(in_order(list(affine)), key=lambda arm: order.index(affine[arm]))
+def rows_of(panel: pd.DataFrame) -> list[pd.DataFrame]:
+    """The models of each row, by affine part and in the order of the registry."""
+    orders = {"affine": [*AFFINE.values()], "arm": [*ARMS]}
+    ranks = {name: {value: i for i, value in enumerate(values)} for name, values in orders.items()}
+    by_row = panel.sort_values([*ranks], kind="stable", key=lambda c: c.map(ranks[str(c.name)]))
+    return [cell for _, cell in by_row.groupby("arm", sort=False)]
 
 
 def arm_mark(run: pd.Series) -> dict:
@@ -72,8 +72,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, level: float) -> No
 
     Where the axis is logarithmic, the mean is geometric and its interval is one of logarithms.
     """
-    for y, arm in enumerate(rows_of(panel)):
-        cell = panel[panel["arm"] == arm]
+    for y, cell in enumerate(rows_of(panel)):
         mark = arm_mark(cell.iloc[0])
         look: dict = mark | {"mfc": "none", "linestyle": "", "markersize": 3}
         axis.plot(cell[column], np.full(len(cell), y), **look)
@@ -106,9 +105,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, task: str) -> tuple[Fig
         for axis, (column, title) in zip(line, COLUMNS.items(), strict=True):
             draw_panel(axis, models, column, look.level)
             axis.set_title(title)
-        cells = {arm: models[models["arm"] == arm] for arm in rows_of(models)}
-        style.name_rows(line[0], [row_name(cell.iloc[0]) for cell in cells.values()])
-        notes = [describe_arm(cell, tried[arm]) for arm, cell in cells.items()]
+        cells = rows_of(models)
+        style.name_rows(line[0], [cell["row"].iloc[0] for cell in cells])
+        notes = [describe_arm(cell, tried[cell["arm"].iloc[0]]) for cell in cells]
         style.annotate_rows(line[-1], notes)
         line[0].set_ylabel(PANELS[panel] + ", affine part" * (panel != "other"))
     for axis, column in zip(axes[0], COLUMNS, strict=True):
