@@ -66,7 +66,7 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
     return tabulate("What a short training reaches", trainability, fields)
 
 
-def _kept(study: Depth) -> Iterator[str]:
+def _schedules(study: Depth) -> Iterator[str]:
     """The schedules of the trained models that are probed, with the starts of their networks."""
     for schedule in study.kept:
         cells = (c for c, _ in study.models() if c.schedule == schedule)
@@ -81,7 +81,7 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
             "sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
             "training": f"steps of {t.batch_size} windows, {t.precision}",
             "tokens": Number(t.eval_tokens, INTEGER) if t.eval_tokens else "all",
-            "kept": ", ".join(_kept(study)),
+            "kept": ", ".join(_schedules(study)),
             "windows": study.windows,
             "tokens_of_spectra": TOKENS,
             "stuck": STUCK,

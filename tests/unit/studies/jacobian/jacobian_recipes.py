@@ -110,7 +110,7 @@ def gradient(seed: int, cosine: float, rule: str, place: str = "all", **changes)
     return row | {"cosine": cosine, "error": 0.1} | changes
 
 
-def picked(losses: Mapping[str, Sequence[float | None]], **changes: Any) -> list[dict[str, Any]]:
+def loss_rows(losses: Mapping[str, Sequence[float | None]], **changes: Any) -> list[dict[str, Any]]:
     """Losses of seeds 0, 1, ... by ``norm_backward``, then where, then the share left in."""
     rows = []
     for name, of_seeds in losses.items():

@@ -18,8 +18,8 @@ from jacobian_recipes import (
     frame,
     gradient,
     layer,
+    loss_rows,
     model,
-    picked,
 )
 from recall_recipes import by
 from scipy import stats
@@ -51,38 +51,38 @@ def at_rates(losses: Mapping[float, Sequence[float | None]], **changes: Any) -> 
     return choose_rates(frame(rows))
 
 
-def paid(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def surrogates_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return surrogates(choose_rates(frame(rows)), NO_LAYERS, NO_GRADIENTS)
 
 
 def test_every_backward_pass_has_a_rate_chosen_for_it():
     rows = [
-        *picked({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
-        *picked({"exact": [2.0, 2.0], "projected": [2.5, 2.0]}, learning_rate=0.01),
+        *loss_rows({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
+        *loss_rows({"exact": [2.0, 2.0], "projected": [2.5, 2.0]}, learning_rate=0.01),
     ]
     choices = by(choose_rates(frame(rows)), "norm_backward", "seed")
     rates = {rule: row["learning_rate"] for (rule, _), row in choices.items()}
     assert rates == {"exact": 0.1, "projected": 0.01}
-    costs_ = by(paid(rows), "seed")
+    costs_ = by(surrogates_of(rows), "seed")
     assert [costs_[seed]["cost"] for seed in (0, 1)] == [1.5, 1.0]
 
 
 EXACT = [1.0, 1.3, 1.1, 1.5]
 PICKED = [
-    *picked(
+    *loss_rows(
         {
             "exact": EXACT,
             "center_scale": [1.1, 1.5, 1.15, 1.75],
             "projected": [1.0, 1.4, None, 1.4],
         }
     ),
-    *picked({"exact": [2.0, None], "center_scale": [2.25, 2.5]}, feedback="backprop"),
-    *picked({"exact": [3.0, 3.1], "center_scale": [3.4, 3.3]}, sigma_penalty=0.1),
+    *loss_rows({"exact": [2.0, None], "center_scale": [2.25, 2.5]}, feedback="backprop"),
+    *loss_rows({"exact": [3.0, 3.1], "center_scale": [3.4, 3.3]}, sigma_penalty=0.1),
 ]
 
 
 def test_a_cost_is_the_mean_difference_from_the_exact_twin_of_the_same_seed():
-    by_cell = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
+    by_cell = by(costs(surrogates_of(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
     row = by_cell["fa", 0.0, "center_scale"]
     expected = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
     assert (row["n"], row["failed"], row["diverged"]) == (4, 0, 0)
@@ -105,7 +105,7 @@ def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in
     shares = {0.25: [1.1, 1.0], 0.5: [1.1, 1.2], 1.0: [1.5, 1.2]}
     rows = {f"center_scale all {share}": losses for share, losses in shares.items()}
     others = {"center_scale blocks": [2.0, 2.0], "projected": [2, 2]}
-    table = slopes(paid(picked({"exact": [1.0, 1.1], **rows, **others})))
+    table = slopes(surrogates_of(loss_rows({"exact": [1.0, 1.1], **rows, **others})))
     assert table["surrogates_in"].tolist() == ["all"] * 2 + ["blocks"] * 2
     by_seed = by(table, "surrogates_in", "seed")
     for seed, exact in enumerate((1.0, 1.1)):
@@ -117,8 +117,10 @@ def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in
 
 def test_what_the_parts_leave_over_is_taken_seed_by_seed():
     losses = {"center_scale blocks": [1.1, 2.0], "center_scale final": [1.5, 2.6]}
-    rows = picked({"exact": [1.0, 2.0], **losses, "center_scale": [1.8, 2.9], "projected": [2, 3]})
-    table = parts(paid(rows), 0.9)
+    rows = loss_rows(
+        {"exact": [1.0, 2.0], **losses, "center_scale": [1.8, 2.9], "projected": [2, 3]}
+    )
+    table = parts(surrogates_of(rows), 0.9)
     by_part = by(table, "measure")
     assert table["norm_backward"].unique().tolist() == ["center_scale"]
     assert tuple(by_part) == PARTS
@@ -156,7 +158,7 @@ OF_SEEDS = [
 
 def cosines(name: str, **changes: Any) -> list[float]:
     """In blocks, in the final norm and of all parameters, of a surrogate of seed 1."""
-    rows = picked({"exact": [1.0, 1.0], name: [1.5, 1.25]}, **changes)
+    rows = loss_rows({"exact": [1.0, 1.0], name: [1.5, 1.25]}, **changes)
     rule, place = [*name.split(), "all"][:2]
     gradients = [gradient(seed, 0.6 + 0.1 * seed, rule, place, **changes) for seed in (0, 1)]
     gradients += [gradient(1, 0.1, rule, place, signal="backprop", **changes)]

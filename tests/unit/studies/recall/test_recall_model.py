@@ -31,12 +31,12 @@ COPY, RECALL = (Task(kind=kind, steps=1) for kind in KINDS)  # the published siz
 N = 8000
 
 
-def drawn(t: Task, n: int = N) -> tuple[Tensor, Tensor]:
+def draw_samples(t: Task, n: int = N) -> tuple[Tensor, Tensor]:
     return draw(t, n, torch.Generator().manual_seed(1))
 
 
 def test_copy_is_39_distinct_keys_then_token_0_then_another_key_which_is_the_answer():
-    tokens, answers = drawn(COPY)
+    tokens, answers = draw_samples(COPY)
     assert (tokens.shape, answers.shape) == ((N, 41), (N,))
     assert tokens.dtype == answers.dtype == torch.int64
     keys = torch.cat([tokens[:, :39], tokens[:, 40:]], 1).sort(1).values
@@ -49,7 +49,7 @@ def test_copy_is_39_distinct_keys_then_token_0_then_another_key_which_is_the_ans
 
 def test_every_sequence_of_a_small_copy_is_equally_likely():
     """Of six keys, five are shown: all 720 orders occur equally often."""
-    tokens = drawn(task("copy", entities=2, attributes=3), 72_000)[0].numpy()
+    tokens = draw_samples(task("copy", entities=2, attributes=3), 72_000)[0].numpy()
     codes = tokens[:, [5, 0, 1, 2, 3]] @ 6 ** np.arange(5)
     counts = np.bincount(codes, minlength=6**5)
     counts = counts[counts > 0]
@@ -58,7 +58,7 @@ def test_every_sequence_of_a_small_copy_is_equally_likely():
 
 
 def test_recall_is_a_pair_for_every_entity_then_an_entity_whose_attribute_is_the_answer():
-    tokens, answers = drawn(RECALL)
+    tokens, answers = draw_samples(RECALL)
     assert (tokens.shape, answers.shape) == ((N, 21), (N,))
     assert tokens.dtype == answers.dtype == torch.int64
     entities, attributes = tokens[:, :20] // 20, tokens[:, :20] % 20
@@ -71,7 +71,7 @@ def test_recall_is_a_pair_for_every_entity_then_an_entity_whose_attribute_is_the
 
 def test_every_sequence_of_a_small_recall_is_equally_likely():
     """Attributes and the asked entity are uniform, and independent of each other."""
-    tokens = drawn(task("recall", entities=3, attributes=4), 48_000)[0].numpy()
+    tokens = draw_samples(task("recall", entities=3, attributes=4), 48_000)[0].numpy()
     codes = (tokens[:, :3] % 4) @ 4 ** np.arange(3) * 3 + tokens[:, 3] - 12
     counts = np.bincount(codes, minlength=4**3 * 3)
     assert len(counts) == 4**3 * 3

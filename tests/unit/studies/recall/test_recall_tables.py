@@ -36,7 +36,7 @@ def run(arm: str, seed: int, rate: float = 0.01, task: str = "recall", **measure
     return row | dict.fromkeys(MEASURES, 1.0) | measures
 
 
-def diverged(arm: str, seed: int, rate: float = 0.01) -> dict:
+def diverged_run(arm: str, seed: int, rate: float = 0.01) -> dict:
     return run(arm, seed, rate) | dict.fromkeys(MEASURES, math.nan) | {"diverged_at": 3}
 
 
@@ -47,8 +47,8 @@ def table(rows: list[dict]) -> pd.DataFrame:
 def test_a_cell_has_the_mean_of_its_models_and_counts_those_that_diverged():
     losses = [0.1, 0.4, 0.3]
     rows = [run("layernorm", s, loss=x) for s, x in enumerate(losses)]
-    rows += [run("none", 0, loss=7.0, sharpness=math.nan), diverged("none", 1)]
-    rows += [run("none", 0, rate=0.1), run("none", 0, task="copy"), diverged("dyt", 1)]
+    rows += [run("none", 0, loss=7.0, sharpness=math.nan), diverged_run("none", 1)]
+    rows += [run("none", 0, rate=0.1), run("none", 0, task="copy"), diverged_run("dyt", 1)]
     cells = by_cell(table(rows), 0.9)
     assert list(cells.columns) == TABLES["cells"].names
     assert len(cells) == 5 * len(MEASURES)
