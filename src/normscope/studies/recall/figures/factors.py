@@ -45,11 +45,12 @@ def facet(runs: pd.DataFrame) -> pd.DataFrame:
     affine = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
     affine = affine.map(AFFINE).where(is_crossed)
     names = affine + runs["center"].map({"no": "", "yes": ", centered"})
+    labels = {name: arm.label for name, arm in ARMS.items()}
     return runs.assign(
         affine=affine,
         center=runs["center"].where(is_crossed),
         panel=runs["radius"].where(is_crossed, "other"),
-        row=names.where(is_crossed, runs["arm"].map(lambda arm: ARMS[arm].label)),
+        row=names.where(is_crossed, runs["arm"].map(labels)),
     )
 
 
