@@ -100,7 +100,7 @@ def _effect_field(response: str) -> Field:
 
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on the recall test."""
-    cells, factors, corrected = tables["cells"], tables["factors"], study.corrected
+    cells, corrected = tables["cells"], study.corrected
     tasks = {name: {"name": name, **task.model_dump()} for name, task in study.tasks.items()}
     present = [name for name in tasks if name in set(cells["task"])]
     return Section(
@@ -110,11 +110,10 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
             "rate": corrected.learning_rate,
             "seeds": FEWEST,
             "tasks": [tasks[name] for name in present],
-            "effects": len(factors),
         },
         tables={
             **{f"task_{name}": cell_table(cells, name) for name in present},
             "best": best_table(tables["best"]),
-            "factors": factor_table(factors),
+            "factors": factor_table(tables["factors"]),
         },
     )
