@@ -19,7 +19,7 @@ from normscope.hub.loading import load_model
 from normscope.hub.measurement import Rows, rows, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
 from normscope.hub.recipe import HubSource, Measured
-from normscope.hub.source import check_commit, locate, without_token
+from normscope.hub.source import check_commit, hide_token, locate
 from normscope.io.corpus import WheelSource
 from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json, write_sums
@@ -44,7 +44,7 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
-def measured(
+def measure_model(
     flags: Flags, prompts: list[Prompt], arithmetic: Runtime
 ) -> tuple[Rows, dict[str, Any]]:
     """The rows of the tables, and the content of model.json."""
@@ -80,16 +80,14 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        made, facts = measured(flags, prompts, arithmetic)
+        made, facts = measure_model(flags, prompts, arithmetic)
         facts |= {"missing": None}
     except Exception as e:
         # a model that cannot be measured does not stop the others: its result is the reason
         first, *_ = str(e).splitlines() or [""]
-        reason = without_token(
-            str(e) if isinstance(e, Explained) else f"{type(e).__name__}: {first}"
-        )
+        reason = hide_token(str(e) if isinstance(e, Explained) else f"{type(e).__name__}: {first}")
         if not isinstance(e, Explained):
-            print(without_token(traceback.format_exc()), file=sys.stderr)
+            print(hide_token(traceback.format_exc()), file=sys.stderr)
         print(f"error: {reason}", file=sys.stderr)
         made, facts = Rows([], [], []), {"missing": reason}
     for name, table in made._asdict().items():

@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from transformers import GPT2Config
 
 from normscope.errors import Explained
-from normscope.hub.loading import SINGLE, stored_types, with_weights
+from normscope.hub.loading import SINGLE, load_weights, stored_types
 from normscope.io.dataset import DatasetError, encode, files, read
 from normscope.io.stored import Damaged
 from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints
@@ -61,7 +61,7 @@ def as_checkpoint(raw: bytes, place: Path) -> None:
 
 def as_weights(raw: bytes, place: Path) -> None:
     (place / "pytorch_model.bin").write_bytes(raw)
-    with_weights(place, GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=9), {})
+    load_weights(place, GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=9), {})
 
 
 def zipped(raw: bytes) -> bytes:

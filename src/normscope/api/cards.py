@@ -115,7 +115,7 @@ def card(
         at.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise Explained(f"folder {at}: {e.strerror}") from None
-    config = {"norm": [_named(one, at) for one in given], "budget": budget}
+    config = {"norm": [_config_name(one, at) for one in given], "budget": budget}
     _run(
         [
             *(sys.executable, "-m", "snakemake", "--snakefile", str(PROJECT / "Snakefile")),
@@ -127,7 +127,7 @@ def card(
     return Card(at / "results/card" / config["norm"][0] / "card.html")
 
 
-def _named(norm: Norm, folder: Path) -> str:
+def _config_name(norm: Norm, folder: Path) -> str:
     """The name of a norm for the configuration; the source of a class of a notebook is written.
 
     Raises:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from normscope.api.arguments import public
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
-from normscope.measure.recognized import is_transformed, recognized, run
+from normscope.measure.recognition import is_transformed, recognize, run
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
 
@@ -85,7 +85,7 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
         layer = _arm(norm, d)
     else:
         module = getattr(norm, "_orig_mod", norm)  # torch.compile wraps the layer
-        layer = recognized(module, x, run(module, x))
+        layer = recognize(module, x, run(module, x))
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
     fixed = {"sqrt(d)": math.sqrt(d), "1": 1.0}
     radius = layer.size(layer.g) if layer.radius == "learned" else fixed[layer.radius]

@@ -12,7 +12,7 @@ from normscope.api.running import check_model, check_tokens, evaluating, logits
 from normscope.errors import Explained
 from normscope.measure.folding import fold as fold_in_place
 from normscope.measure.frozen_norms import FrozenNorm
-from normscope.measure.recognized import is_norm, norms
+from normscope.measure.recognition import is_norm, norms
 
 WINDOWS, POSITIONS = 2, 4  # of the random tokens on which a folded model is checked
 
@@ -79,25 +79,28 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     } or norms(made)  # whose error says what is missing
     kinds = {name: type(norm).__name__ for name, norm in foldable.items()}
     with evaluating(made):
-        before = logits(made, tokens)
-        if not before.isfinite().all():
-            raise Explained(f"the logits of {type(model).__name__} are not finite")
-        if not before.any():
-            raise Explained(f"the logits of {type(model).__name__} are all 0: train its head first")
+        _check_logits(made, tokens)
         folds = fold_in_place(made, foldable, lambda: logits(made, tokens))
     _restore_types(made, model)
     rows = [
-        {
-            "norm": name,
-            "kind": kinds[name],
-            "folded": outcome.problem is None,
-            "into": list(outcome.into),
-            "adds_bias": outcome.adds_bias,
-            "problem": outcome.problem,
-        }
-        for name, outcome in folds.items()
+        {"norm": name, "kind": kinds[name], "folded": one.problem is None, "into": list(one.into)}
+        | {"adds_bias": one.adds_bias, "problem": one.problem}
+        for name, one in folds.items()
     ]
-    return Folded(made, pd.DataFrame(rows), max(outcome.change for outcome in folds.values()))
+    return Folded(made, pd.DataFrame(rows), max(one.change for one in folds.values()))
+
+
+def _check_logits(model: nn.Module, tokens: Tensor) -> None:
+    """Check that a change of the logits can be measured relative to the largest.
+
+    Raises:
+        Explained: they are not finite, or all 0.
+    """
+    values = logits(model, tokens)
+    if not values.isfinite().all():
+        raise Explained(f"the logits of {type(model).__name__} are not finite")
+    if not values.any():
+        raise Explained(f"the logits of {type(model).__name__} are all 0: train its head first")
 
 
 def _random_tokens(model: nn.Module) -> Tensor:

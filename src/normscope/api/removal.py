@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from normscope.api.arguments import public
 from normscope.api.running import check_model, check_tokens, evaluating, logits
 from normscope.errors import Explained, suggest
-from normscope.measure.frozen_norms import Sigmas, frozen, frozen_norms, replaced, sigmas
-from normscope.measure.recognized import norms
+from normscope.measure.frozen_norms import Sigmas, freeze_norms, frozen_norms, replacing, sigmas
+from normscope.measure.recognition import norms
 from normscope.nn.model import cross_entropy
 
 EXACT = 1e-5  # of the change of a logit, over the largest: what rounding to float32 explains
@@ -65,28 +65,25 @@ def removable(
             not accept the tokens or does not return logits, or its logits are not finite or all 0;
             or it is not causal: its logits depend on later tokens.
     """
-    chosen, batches = _chosen(model, tokens, names), _batches(tokens)
+    chosen, batches = _select_norms(model, tokens, names), _batches(tokens)
     with evaluating(model):
         _check_causal(model, tokens[:1])
         measured = sigmas(chosen, batches, partial(logits, model))
         new, problems = frozen_norms(measured, first_apart=first_apart)
-        variants = {name: {name: new[name]} for name in new}
-        if new:
-            variants[TOGETHER] = new
-        if problems:
-            problems[TOGETHER] = f"stay, as they cannot be frozen: {', '.join(problems)}"
-        loss, effects = _effects(model, batches, variants)
-    kinds = {name: {"kind": type(norm).__name__} for name, norm in chosen.items()}
-    described = {name: _described(measured[name]) for name in new}
-    losses = {name: {"loss": loss, **effect} for name, effect in effects.items()}
-    rows = [
-        {"norm": name, "problem": problems.get(name)}
-        | kinds.get(name, {})
-        | described.get(name, {})
-        | losses.get(name, {})
-        for name in (*chosen, TOGETHER)
-    ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+        together = {TOGETHER: new} if new else {}
+        alone = {name: {name: norm} for name, norm in new.items()}
+        loss, effects = _effects(model, batches, alone | together)
+    rows: dict[str, dict[str, object]] = {
+        name: {"kind": type(norm).__name__, "problem": problems.get(name)}
+        for name, norm in chosen.items()
+    }
+    for name in new:
+        rows[name] |= _summarize(measured[name])
+    stay = f"stay, as they cannot be frozen: {', '.join(problems)}" if problems else None
+    rows[TOGETHER] = {"problem": stay}
+    for name, effect in effects.items():
+        rows[name] |= {"loss": loss, **effect}
+    return pd.DataFrame([{"norm": name, **row} for name, row in rows.items()], columns=COLUMNS)
 
 
 @public
@@ -116,16 +113,16 @@ def remove(
         Explained: the model has no norm, or none with one of the names, or names is empty; it does
             not accept the tokens or does not return logits; or a norm cannot be frozen.
     """
-    chosen = _chosen(model, tokens, names)
+    chosen = _select_norms(model, tokens, names)
     with evaluating(model):
         run = partial(logits, model)
-        made = frozen(model, chosen, _batches(tokens), first_apart=first_apart, run=run)
+        made = freeze_norms(model, chosen, _batches(tokens), first_apart=first_apart, run=run)
     for module, old in zip(made.modules(), model.modules(), strict=True):
         module.training = old.training
     return made
 
 
-def _chosen(
+def _select_norms(
     model: nn.Module, tokens: Tensor, names: Collection[str] | None
 ) -> dict[str, nn.Module]:
     """The norms of a model that are named, by name, in the order of the model.
@@ -171,7 +168,7 @@ def _batches(tokens: Tensor) -> list[Tensor]:
     return list(tokens.split(max(1, BATCH // tokens.shape[1])))
 
 
-def _described(sigma: Sigmas) -> dict[str, float]:
+def _summarize(sigma: Sigmas) -> dict[str, float]:
     """The mean and standard deviation of sigma over tokens, and its mean at the first position."""
     return {
         "sigma_mean": float(sigma.values.mean()),
@@ -202,7 +199,7 @@ def _effects(
         loss += _loss(before, batch)
         size = max(size, float(before.abs().max()))
         for name, modules in variants.items():
-            with replaced(model, modules):
+            with replacing(model, modules):
                 after = logits(model, batch)
             losses[name] += _loss(after, batch)
             changes[name] = max(changes[name], _finite(float((after - before).abs().max())))

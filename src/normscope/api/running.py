@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.errors import Explained
-from normscope.measure.recognized import first_tensor
+from normscope.measure.recognition import first_tensor
 
 
 @contextmanager

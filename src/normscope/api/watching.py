@@ -20,7 +20,7 @@ from normscope.measure.decomposition import (
     gradient_at_z,
     standardize,
 )
-from normscope.measure.recognized import first_tensor, is_transformed, norms, recognized
+from normscope.measure.recognition import first_tensor, is_transformed, norms, recognize
 from normscope.nn.norms import TokenNorm
 
 NOT_FINITE = (
@@ -179,7 +179,7 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm
             'set its norm_backward to "exact", or watch a part without it'
         )
     x = x.detach()
-    layer = recognized(module, x, output.detach())
+    layer = recognize(module, x, output.detach())
     # a copy, as later layers may change the input in place
     return layer, x.to("cpu", torch.float64, copy=True)
 

@@ -88,7 +88,7 @@ def find_body(
     """
     check_causal(model)
     kind = type(model).__name__
-    depth = _of_decoder(model.config, "layers", "num_hidden_layers")
+    depth = _decoder_size(model.config, "layers", "num_hidden_layers")
     if blocks is None:
         blocks = next((name for name in BLOCKS if _find(model, name) is not None), None)
     modules = None if blocks is None else _find(model, blocks)
@@ -127,7 +127,7 @@ def _final_norm(model: PreTrainedModel, blocks: str) -> str:
     )
 
 
-def _of_decoder(config: Any, name: str, usual: str) -> Any:
+def _decoder_size(config: Any, name: str, usual: str) -> Any:
     """A size of the decoder. In Bart and similar models the usual name is that of the encoder."""
     config = config.get_text_config(decoder=True)
     return getattr(config, f"decoder_{name}", None) or getattr(config, usual, None)
@@ -161,8 +161,8 @@ def attention_shape(config: Any) -> dict[str, int | float | bool]:
     Raises:
         Explained: the model has no heads, or different numbers of heads in its blocks.
     """
-    heads = _of_decoder(config, "attention_heads", "num_attention_heads")
-    layers = _of_decoder(config, "layers", "num_hidden_layers")
+    heads = _decoder_size(config, "attention_heads", "num_attention_heads")
+    layers = _decoder_size(config, "layers", "num_hidden_layers")
     config = config.get_text_config(decoder=True)
     width = config.hidden_size
     if not isinstance(heads, int) or not heads:

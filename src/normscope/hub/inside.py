@@ -20,8 +20,8 @@ MEASURES = ("sink", "largest_activation", "largest_is_first", "uniform_cosine", 
 def watching(blocks: Sequence[nn.Module], mask: Tensor) -> Iterator[dict[str, Tensor]]:
     """Measure the inside of every block while the body runs one forward pass.
 
-    Yields the measures of ``of_attention`` and ``of_stream`` by name, each (blocks, sequences) in
-    float64, which the pass fills. What a block does not give remains NaN.
+    Yields what ``attention_measures`` and ``stream_measures`` return by name, each (blocks,
+    sequences) in float64, which the pass fills. What a block does not give remains NaN.
 
     Args:
         blocks: of the model, in order. Their outputs are tensors, or have the stream in front.
@@ -39,8 +39,10 @@ def watching(blocks: Sequence[nn.Module], mask: Tensor) -> Iterator[dict[str, Te
 
     handles = []
     for i, block in enumerate(blocks):
-        handles.append(block.register_forward_hook(keeping(i, of_stream)))
-        handles += [m.register_forward_hook(keeping(i, of_attention)) for m in block.modules()]
+        handles.append(block.register_forward_hook(keeping(i, stream_measures)))
+        handles += [
+            m.register_forward_hook(keeping(i, attention_measures)) for m in block.modules()
+        ]
     try:
         yield measures
     finally:
@@ -48,7 +50,7 @@ def watching(blocks: Sequence[nn.Module], mask: Tensor) -> Iterator[dict[str, Te
             handle.remove()
 
 
-def of_attention(output: Any, mask: Tensor) -> dict[str, Tensor]:
+def attention_measures(output: Any, mask: Tensor) -> dict[str, Tensor]:
     """``sink`` (sequences,): the mean attention weight on position 0, over later queries and heads.
 
     It is that of ``normscope.measure.attention.first_share``, in one block and per sequence: a high
@@ -71,7 +73,7 @@ def of_attention(output: Any, mask: Tensor) -> dict[str, Tensor]:
     return {"sink": _mean(weights[..., 0].mean(1), later)}
 
 
-def of_stream(output: Any, mask: Tensor) -> dict[str, Tensor]:
+def stream_measures(output: Any, mask: Tensor) -> dict[str, Tensor]:
     """Measures (sequences,) of the stream after a block, over the real positions of a sequence.
 
     ``largest_activation`` is the largest absolute value, divided by the median absolute value over

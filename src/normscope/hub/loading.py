@@ -83,7 +83,7 @@ def load_model(
     if offloaded:
         limit = {0 if device == "cuda" else "cpu": int(memory_gb * GB)}
         options = {"device_map": "auto", "max_memory": limit, "offload_folder": offload}
-    model = with_weights(directory, config, options)
+    model = load_weights(directory, config, options)
     if not offloaded:
         model.to(device)
     body = find_body(model, measured.blocks, measured.final_norm)
@@ -99,7 +99,7 @@ def load_model(
     return LoadedModel(model, body, tokenizer, facts)
 
 
-def with_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
+def load_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
     """The model in evaluation mode, with all its weights from the files. Pickles run no code.
 
     Args:
@@ -229,11 +229,11 @@ def weight_files(directory: Path) -> list[Path]:
         if (directory / name).is_file():
             return [directory / name]
         if index.is_file():
-            return _named_in(index)
+            return _indexed_files(index)
     raise Explained(f"{directory} has no weights: none of {', '.join(SINGLE)} and their indices")
 
 
-def _named_in(index: Path) -> list[Path]:
+def _indexed_files(index: Path) -> list[Path]:
     try:
         names = sorted(map(str, json.loads(index.read_text())["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError) as e:

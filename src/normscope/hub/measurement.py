@@ -87,7 +87,7 @@ def run_batches(model: PreTrainedModel, body: Body, batches: Sequence[Batch]) ->
                 watching(body.blocks, batch.mask) as inside,  # after the recorder's checks
             ):
                 logits = last_logits(model, batch)
-            outcome = Outcome(batch, recorder.stacked(), logits, inside)
+            outcome = Outcome(batch, recorder.stack(), logits, inside)
         yield outcome
 
 

@@ -19,7 +19,7 @@ class PromptsError(Explained):
 
 
 class _Category(Strict):
-    expected_entropy: str | None = None
+    expected_entropy: str | None = None  # of its author; nothing reads it
     complexity: int | None = None
     prompts: Annotated[list[Text], Field(min_length=1)]
 
@@ -36,7 +36,6 @@ class Prompt:
     category: str
     name: str
     text: str
-    expected_entropy: str | None
     complexity: int | None
 
     @property
@@ -59,7 +58,7 @@ def read_prompts(path: Path) -> list[Prompt]:
         problems = explain(e.errors(), _File.model_json_schema)
         raise PromptsError("\n".join(f"{path}: {problem}" for problem in problems)) from e
     prompts = [
-        Prompt(name, title, f"{title}-{i}", text, category.expected_entropy, category.complexity)
+        Prompt(name, title, f"{title}-{i}", text, category.complexity)
         for name, categories in content.sets.items()
         for title, category in categories.items()
         for i, text in enumerate(category.prompts, 1)

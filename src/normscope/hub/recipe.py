@@ -11,8 +11,7 @@ ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=1
 # no component can lead out of a directory, because each becomes part of a file name
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 Repo = Annotated[str, Field(pattern=rf"^{_PART}(/{_PART})?$", max_length=96)]
-_DATED = r"([A-Za-z0-9_]|\{step\})([A-Za-z0-9_-]|\{step\})*(\.([A-Za-z0-9_-]|\{step\})+)*"
-Revision = Annotated[str, Field(pattern=rf"^{_DATED}([/+]{_DATED})*$", max_length=100)]
+Revision = Annotated[str, Field(pattern=rf"^{_PART}([/+]{_PART})*$", max_length=100)]
 Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
 
 

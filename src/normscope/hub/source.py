@@ -29,14 +29,14 @@ def locate(source: HubSource | DirectorySource | WheelSource, weights: Path) -> 
     if isinstance(source, HubSource):
         return snapshot(source)
     if isinstance(source, WheelSource):
-        return _dequantized(source, weights)
+        return _dequantize(source, weights)
     directory = Path(source.path)
     if not (directory / "config.json").is_file():
         raise Explained(f"{source} has no config.json: give what save_pretrained wrote")
     return directory
 
 
-def _dequantized(source: WheelSource, weights: Path) -> Path:
+def _dequantize(source: WheelSource, weights: Path) -> Path:
     """A directory with the model of a GGUF file in fp32, and its tokenizer.
 
     It is created once, and renamed when it is complete, so that an interrupted conversion is never
@@ -68,7 +68,7 @@ def _dequantized(source: WheelSource, weights: Path) -> Path:
     return out
 
 
-def without_token(text: str) -> str:
+def hide_token(text: str) -> str:
     """Replace the user's hub token in a text, if it occurs there."""
     token = huggingface_hub.get_token()
     return text.replace(token, "<token>") if token else text

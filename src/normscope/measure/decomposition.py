@@ -158,7 +158,7 @@ def relative_error(a: Tensor, b: Tensor) -> float:
     return float((a - b).norm() / b.norm())
 
 
-def published(x: Tensor, dy: Tensor) -> dict[str, float]:
+def published_quantities(x: Tensor, dy: Tensor) -> dict[str, float]:
     """The quantities that the published script reports for a LayerNorm, computed as it does.
 
     The gain is left out of g, eps and the floor are its constants, r is a ratio of batch means, and

@@ -24,7 +24,7 @@ from normscope.measure.derivatives import (
     is_derivative,
     random_direction,
 )
-from normscope.measure.properties import perturbed
+from normscope.measure.properties import perturb
 from normscope.nn.custom import make
 from normscope.nn.recipe import Custom
 from normscope.schema import Strict
@@ -217,7 +217,7 @@ def _is_exact(subject: _Subject) -> bool:
         raise Explained(f"it fails in float64, in which models are measured: {e}") from e
     if y.dtype != torch.float64:
         raise Explained(f"in float64 it makes {y.dtype}: compute in the type of the input")
-    parameters = dict(perturbed(module).named_parameters())
+    parameters = dict(perturb(module).named_parameters())
     inputs = [x, *parameters.values()]
     inputs = [one.detach().requires_grad_() for one in inputs]
     weights = _tokens(WIDTHS[0], seed=1).double()

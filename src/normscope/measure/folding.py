@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from normscope.errors import Explained
 from normscope.measure.frozen_norms import FrozenNorm, replace
 from normscope.measure.readers import InFloat64, Reader, reading
-from normscope.measure.recognized import recognized, run
+from normscope.measure.recognition import recognize, run
 from normscope.nn.norms import Affine, TokenNorm
 
 TOLERANCE = 1e-10  # of the change of a logit by exact folding, over the largest, in float64
@@ -74,10 +74,10 @@ def fold(
     folds: dict[str, Fold] = {}
     for name, norm in norms.items():
         try:
-            x, y = readers.passed(name)
+            x, y = readers.first_call(name)
             with InFloat64():
                 part = _part(norm, x, y)
-            into = [] if part.is_empty else readers.of(name)
+            into = [] if part.is_empty else readers.find(name)
             if part.bias is not None:
                 _check_biases(into)
             if into:
@@ -115,7 +115,7 @@ def _part(norm: nn.Module, x: Tensor, y: Tensor) -> _Part:
         gain, bias = _affine(norm)
         factor = norm.scale.expand(x.shape[-1]) if gain is None else norm.scale * gain
         return _Part(factor, bias, norm.center)
-    return _Part(*_affine(recognized(norm, x, y).to(x.device)))
+    return _Part(*_affine(recognize(norm, x, y).to(x.device)))
 
 
 def _affine(layer: Affine) -> tuple[Tensor | None, Tensor | None]:

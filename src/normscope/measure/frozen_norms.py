@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from normscope.errors import Explained
 from normscope.measure.decomposition import standardize
-from normscope.measure.recognized import first_tensor, recognized
+from normscope.measure.recognition import first_tensor, recognize
 from normscope.nn.norms import Affine, TokenNorm
 
 
@@ -75,7 +75,7 @@ class Sigmas:
             x = first_tensor((*args, *named.values()))
             if x is None or not isinstance(output, Tensor):
                 raise Explained("it does not map a tensor to a tensor")
-            self._layer = self._layer or recognized(module, x, output)
+            self._layer = self._layer or recognize(module, x, output)
         except Explained as e:
             self._problem = str(e)
             return
@@ -96,7 +96,7 @@ class Sigmas:
         """Sigma at position 0, (windows,); empty if the norm does not take (windows, positions)."""
         return torch.cat(self._first) if self._first else torch.empty(0)
 
-    def frozen(self, *, first_apart: bool = False) -> FrozenNorm:
+    def freeze(self, *, first_apart: bool = False) -> FrozenNorm:
         """The norm with sigma frozen at its mean, of the type and on the device of its output.
 
         Args:
@@ -157,13 +157,13 @@ def frozen_norms(
     problems: dict[str, str] = {}
     for name, sigma in measured.items():
         try:
-            new[name] = sigma.frozen(first_apart=first_apart)
+            new[name] = sigma.freeze(first_apart=first_apart)
         except Explained as e:
             problems[name] = str(e)
     return new, problems
 
 
-def frozen(
+def freeze_norms(
     model: nn.Module,
     names: Iterable[str],
     batches: Iterable[Tensor],
@@ -214,7 +214,7 @@ def replace(model: nn.Module, modules: Mapping[str, nn.Module]) -> dict[str, nn.
 
 
 @contextmanager
-def replaced(model: nn.Module, modules: Mapping[str, nn.Module]) -> Iterator[None]:
+def replacing(model: nn.Module, modules: Mapping[str, nn.Module]) -> Iterator[None]:
     """Replace modules of a model while the body runs; see ``replace``."""
     old = replace(model, modules)
     try:

@@ -15,7 +15,7 @@ Direction = list[Tensor]
 
 
 @contextmanager
-def restored(model: nn.Module) -> Iterator[None]:
+def restoring(model: nn.Module) -> Iterator[None]:
     """Put every parameter and buffer back bit for bit, whatever the body does to them."""
     tensors = [*model.parameters(), *model.buffers()]
     kept = [t.detach().clone() for t in tensors]
@@ -34,7 +34,7 @@ def unit_direction(model: nn.Module, g: torch.Generator) -> Direction:
     return [d / norm for d in direction]
 
 
-def filter_normalized(model: nn.Module, g: torch.Generator) -> Direction:
+def filter_normalized_direction(model: nn.Module, g: torch.Generator) -> Direction:
     """A Gaussian direction whose rows have the norms of the rows of the parameters.
 
     A row is what makes one output of a layer, or one embedding. As in the source, parameters with
@@ -67,7 +67,7 @@ def slice_loss(
     parameters = list(model.parameters())
     start = [p.detach().clone() for p in parameters]
     losses = []
-    with restored(model), torch.no_grad():
+    with restoring(model), torch.no_grad():
         for offset in offsets:
             for p, p0, d in zip(parameters, start, direction, strict=True):
                 torch.add(p0, d, alpha=offset, out=p)
@@ -84,7 +84,7 @@ def accumulating_slice(
     restored only at the end.
     """
     losses = []
-    with restored(model), torch.no_grad():
+    with restoring(model), torch.no_grad():
         for alpha in alphas:
             for p, d in zip(model.parameters(), direction, strict=True):
                 p.add_(alpha * d)

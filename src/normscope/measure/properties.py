@@ -149,9 +149,9 @@ def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
         d: Channels.
     """
     candidates = [
-        _compared(name, norm, build(factors, d).double(), shared, d)
+        _compare(name, norm, build(factors, d).double(), shared, d)
         for name, factors in known.items()
-        for shared in _shared(norm, build(factors, d))
+        for shared in _shared_parameters(norm, build(factors, d))
     ]
     least = min(
         (c.difference for c in candidates if not math.isnan(c.difference)), default=math.nan
@@ -169,7 +169,7 @@ def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
     return Nearest(names, first.difference, first.large, starts)
 
 
-def _shared(norm: nn.Module, other: nn.Module) -> set[tuple[int | None, ...]]:
+def _shared_parameters(norm: nn.Module, other: nn.Module) -> set[tuple[int | None, ...]]:
     """For each parameter of the other norm, the number of that of this norm that it shares."""
     numbers = [p.numel() for p in norm.parameters()]
     found = set()
@@ -185,10 +185,10 @@ def _shared(norm: nn.Module, other: nn.Module) -> set[tuple[int | None, ...]]:
 
 
 @torch.no_grad()
-def _compared(
+def _compare(
     name: str, norm: nn.Module, other: nn.Module, shared: Sequence[int | None], d: int
 ) -> _Candidate:
-    moved, values = copy.deepcopy(norm).double(), list(perturbed(norm).parameters())
+    moved, values = copy.deepcopy(norm).double(), list(perturb(norm).parameters())
     ours, theirs = list(moved.parameters()), list(other.parameters())
     pairs = [(ours[i], p, values[i]) for i, p in zip(shared, theirs, strict=True) if i is not None]
     differs = any(not torch.equal(ours.flatten(), p.flatten()) for ours, p, _ in pairs)
@@ -209,7 +209,7 @@ def _outputs(norm: nn.Module, d: int) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def perturbed(norm: nn.Module) -> nn.Module:
+def perturb(norm: nn.Module) -> nn.Module:
     """A copy in float64 with random numbers added to the parameters, a tenth of their size."""
     norm = copy.deepcopy(norm).double()
     for i, p in enumerate(norm.parameters()):

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from normscope.errors import Explained
-from normscope.measure.recognized import first_tensor
+from normscope.measure.recognition import first_tensor
 
 SHORTER = (torch.float16, torch.bfloat16, torch.float32)
 CASTS = (Tensor.half, Tensor.bfloat16, Tensor.float)
@@ -188,7 +188,7 @@ class Readers(TorchFunctionMode):
             else:
                 self._others.setdefault(output.norm, operation)
 
-    def passed(self, norm: str) -> tuple[Tensor, Tensor]:
+    def first_call(self, norm: str) -> tuple[Tensor, Tensor]:
         """The input and the output of a norm in its first call.
 
         Raises:
@@ -198,7 +198,7 @@ class Readers(TorchFunctionMode):
             raise Explained("the model does not run it")
         return self._passed[norm]
 
-    def of(self, norm: str) -> list[Reader]:
+    def find(self, norm: str) -> list[Reader]:
         """The linear layers that read the output of a norm, if nothing else does.
 
         Raises:
@@ -218,7 +218,7 @@ class Readers(TorchFunctionMode):
             readers[id(weight)] = Reader(name, owner, weight, added, transposed, scale)
         if not readers:
             raise Explained("its output does not go to a linear layer")
-        if unused := self._unused(self._passed[norm][1].shape[-1]):
+        if unused := self._unused_parameters(self._passed[norm][1].shape[-1]):
             more = f" and {len(unused) - 3} more" if len(unused) > 3 else ""
             raise Explained(
                 f"{', '.join(unused[:3])}{more} may read its output, but a call of the model does "
@@ -226,7 +226,7 @@ class Readers(TorchFunctionMode):
             )
         return list(readers.values())
 
-    def _unused(self, d: int) -> list[str]:
+    def _unused_parameters(self, d: int) -> list[str]:
         """Names of the parameters that the pass did not use and that may multiply d channels."""
         return [
             names[0]

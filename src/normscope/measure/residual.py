@@ -84,7 +84,7 @@ class Recorder:
     def _fits(self, stream: Tensor) -> bool:
         return stream.shape == (*self.norms[0].shape, self._width)
 
-    def stacked(self) -> Tensor:
+    def stack(self) -> Tensor:
         """The norms of a whole pass, (sites, batch, positions).
 
         Raises:
@@ -188,7 +188,7 @@ def stream_norms(
         for tokens in batches:
             with recording(blocks, final_norm) as recorder:
                 forward(tokens)
-            parts.append(recorder.stacked())
+            parts.append(recorder.stack())
     return torch.cat(parts, dim=1)
 
 

@@ -110,7 +110,7 @@ def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> Operator:
     return Operator(product, gradient.detach())
 
 
-def preconditioned(h: Operator, p: Tensor) -> Operator:
+def precondition(h: Operator, p: Tensor) -> Operator:
     """``P^-1/2 H P^-1/2``, symmetric, with the eigenvalues of ``P^-1 H``.
 
     Of Adam's preconditioner it does not depend on the unit of any parameter: one that is written as

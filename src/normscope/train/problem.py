@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from normscope.io.dataset import Dataset, DatasetError
-from normscope.measure.signals import scales
+from normscope.measure.scales import scales
 from normscope.measure.windows import SplitLoss, as_tensor, draw, split_loss
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.train.recipe import Stack, Training

@@ -27,7 +27,7 @@ BOS, EOS = 1, 2
 
 
 def prompt(text: str) -> Prompt:
-    return Prompt("set", "category", "category-1", text, None, None)
+    return Prompt("set", "category", "category-1", text, None)
 
 
 @given(LENGTHS)

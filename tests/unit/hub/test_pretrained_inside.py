@@ -9,7 +9,7 @@ import torch
 from pretrained_models import WIDTH, load, outcomes, random_model, save, stock
 from torch import Tensor
 
-from normscope.hub.inside import MEASURES, of_attention, of_stream
+from normscope.hub.inside import MEASURES, attention_measures, stream_measures
 from normscope.hub.loading import LoadedModel
 from normscope.hub.measurement import rows
 
@@ -110,14 +110,14 @@ def test_even_attention_and_a_planted_activation_have_their_closed_forms(tmp_pat
 def test_what_is_padded_does_not_count_and_other_outputs_have_no_measure():
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0]])
     weights, stream = torch.rand(3, 4, 3, 3), torch.randn(3, 3, 8)
-    measured = of_attention((stream, weights), mask) | of_stream((stream,), mask)
+    measured = attention_measures((stream, weights), mask) | stream_measures((stream,), mask)
     assert set(measured) == set(MEASURES)
     assert measured["sink"].isnan().tolist() == [False, False, True]  # the third has one token
     padded = mask == 0
     stream[padded] = math.inf
     weights.transpose(1, 2)[padded] = math.nan
-    again = of_attention((stream, weights), mask) | of_stream(stream, mask)
+    again = attention_measures((stream, weights), mask) | stream_measures(stream, mask)
     torch.testing.assert_close(again, measured, rtol=0, atol=0, equal_nan=True)
     for other in (stream, (stream,), (stream, None), (stream, -weights), (stream, stream)):
-        assert of_attention(other, mask) == {}
-    assert of_stream(stream[0], mask) == {}
+        assert attention_measures(other, mask) == {}
+    assert stream_measures(stream[0], mask) == {}

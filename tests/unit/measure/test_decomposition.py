@@ -16,7 +16,7 @@ from normscope.measure.decomposition import (
     cosine_by_identity,
     decompose,
     gradient_at_z,
-    published,
+    published_quantities,
     relative_error,
     shares,
     standardize,
@@ -252,7 +252,9 @@ def published_in_numpy(x: np.ndarray, dy: np.ndarray) -> dict[str, float]:
 def test_published_quantities_equal_those_of_the_script(scale):
     lengths = torch.rand(30, 1, generator=generator(2), dtype=torch.float64)
     x, dy = lengths * normal(30, 9) + 1, scale * lengths * normal(30, 9, seed=1)
-    assert published(x, dy) == pytest.approx(published_in_numpy(x.numpy(), dy.numpy()), rel=1e-10)
+    assert published_quantities(x, dy) == pytest.approx(
+        published_in_numpy(x.numpy(), dy.numpy()), rel=1e-10
+    )
 
 
 def test_relative_error_is_relative_to_the_second():

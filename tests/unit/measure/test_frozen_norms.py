@@ -7,7 +7,7 @@ import torch
 from recall_recipes import moved
 from torch import Tensor, nn
 
-from normscope.measure.frozen_norms import FrozenNorm, frozen, replaced
+from normscope.measure.frozen_norms import FrozenNorm, freeze_norms, replacing
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm, build
@@ -54,7 +54,9 @@ def test_the_constants_are_means_over_tokens(first_apart):
     """In several batches, and with the first position apart or not."""
     norm = norm_of("layernorm")
     batches = [draw(2, 5, D), 9 * draw(3, 5, D, seed=1)]
-    model = frozen(nn.Sequential(nn.Identity(), norm), ["1"], batches, first_apart=first_apart)
+    model = freeze_norms(
+        nn.Sequential(nn.Identity(), norm), ["1"], batches, first_apart=first_apart
+    )
     sigma = torch.cat([sigma_of(x, norm) for x in batches])
     first, later = (sigma[:, 0], sigma[:, 1:]) if first_apart else (sigma, sigma)
     expected = torch.full((1, 5, 1), float(later.mean()), dtype=torch.float64)
@@ -76,9 +78,9 @@ def test_a_norm_whose_sigma_is_the_same_for_all_tokens_is_lost_exactly():
     model.final_norm = build(ARMS["layernorm"].norm, 8).double()
     tokens = torch.randint(7, (3, 5), generator=torch.Generator().manual_seed(1))
     before = model(tokens)
-    last = frozen(model, ["final_norm"], [tokens])(tokens)
+    last = freeze_norms(model, ["final_norm"], [tokens])(tokens)
     assert float((last - before).norm() / before.norm()) < 1e-5  # eps of the norms
-    other = frozen(model, ["blocks.0.attention.outside"], [tokens])(tokens)
+    other = freeze_norms(model, ["blocks.0.attention.outside"], [tokens])(tokens)
     assert float((other - before).norm() / before.norm()) > 1e-2
 
 
@@ -86,7 +88,7 @@ def test_modules_are_replaced_wherever_they_occur_and_restored():
     norm = nn.LayerNorm(D)
     model = nn.ModuleDict({"a": norm, "b": nn.Sequential(nn.Linear(D, D), norm)})
     before = copy.copy(list(model.modules()))
-    with replaced(model, {"a": nn.Identity()}):
+    with replacing(model, {"a": nn.Identity()}):
         assert norm not in list(model.modules())
     assert list(model.modules()) == before
     assert model.get_submodule("b.1") is norm

@@ -8,8 +8,8 @@ import torch
 from depth_recipes import B, C, Linear, T, normal, symmetric, transformer
 from torch import Tensor, nn
 
-from normscope.measure.block_jacobian import ZERO, block_jacobian, spectrum
 from normscope.measure.derivatives import transposed_product
+from normscope.measure.spectrum import ZERO, block_jacobian, jacobian_spectrum
 from normscope.nn.recipe import Placement
 
 D, TOKENS = 12, 6
@@ -17,7 +17,9 @@ D, TOKENS = 12, 6
 
 def of_linear(weight: Tensor, *, residual: bool = True) -> dict[str, float]:
     block = Linear(weight, residual=residual)
-    return spectrum(block_jacobian(block, normal(2, TOKENS // 2, len(weight), seed=9)), TOKENS)
+    return jacobian_spectrum(
+        block_jacobian(block, normal(2, TOKENS // 2, len(weight), seed=9)), TOKENS
+    )
 
 
 @pytest.mark.parametrize(

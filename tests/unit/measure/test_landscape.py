@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from normscope.measure.landscape import (
     accumulating_slice,
-    filter_normalized,
+    filter_normalized_direction,
     slice_loss,
     unit_direction,
 )
@@ -21,7 +21,9 @@ from normscope.studies.recall.model import RecallModel
 
 OFFSETS = [-0.7, 0.0, 0.25, 1.5]
 SLICES = pytest.mark.parametrize("cut", [slice_loss, accumulating_slice])
-DIRECTIONS = pytest.mark.parametrize("draw_direction", [unit_direction, filter_normalized])
+DIRECTIONS = pytest.mark.parametrize(
+    "draw_direction", [unit_direction, filter_normalized_direction]
+)
 
 
 def generator(seed: int = 3) -> torch.Generator:
@@ -117,7 +119,9 @@ def test_a_filter_normalized_direction_has_the_rows_of_the_matrices_and_moves_no
     model = RecallModel(task("recall"), ARMS[arm].norm)
     moved(model)
     matrices = 0
-    for p, d in zip(model.parameters(), filter_normalized(model, generator()), strict=True):
+    for p, d in zip(
+        model.parameters(), filter_normalized_direction(model, generator()), strict=True
+    ):
         assert d.shape == p.shape
         if p.dim() < 2:
             assert torch.equal(d, torch.zeros_like(p))

@@ -79,7 +79,7 @@ def test_a_block_may_return_a_tuple_whose_first_item_is_the_stream():
     block, x = Pair(), torch.randn(2, T, C)
     with recording([block], None) as recorder:
         block(x)
-    norms = recorder.stacked()
+    norms = recorder.stack()
     assert_same(norms, torch.stack([norm(x), 2 * norm(x)]))
     assert_same(log_gain(norms), torch.full((1, 2, T), 2.0).log())
 

@@ -18,7 +18,7 @@ from normscope.measure.sharpness import (
     Operator,
     hessian,
     largest_eigenvalue,
-    preconditioned,
+    precondition,
     ritz,
 )
 from normscope.nn.arms import ARMS
@@ -85,10 +85,10 @@ def test_preconditioned_sharpness_does_not_depend_on_units():
     p, units = (torch.rand(n, generator=g, dtype=torch.float64) + 0.1 for _ in range(2))
     dense = dense_hessian(model, loss)
     expected = np.linalg.eigvals(dense / p.numpy()[:, None]).real.max()
-    largest = largest_eigenvalue(preconditioned(h, p))
+    largest = largest_eigenvalue(precondition(h, p))
     assert largest == pytest.approx(expected, rel=1e-6)
     rescaled = Operator(lambda v: units * h.product(units * v), h.like)
-    assert largest_eigenvalue(preconditioned(rescaled, units**2 * p)) == pytest.approx(expected)
+    assert largest_eigenvalue(precondition(rescaled, units**2 * p)) == pytest.approx(expected)
     assert largest_eigenvalue(rescaled) != pytest.approx(largest_eigenvalue(h), rel=0.1)
 
 
@@ -107,7 +107,7 @@ def test_full_batch_adam_settles_at_a_preconditioned_sharpness_of_38_over_the_ra
         if step > 300 and step % 50 == 0:
             moments = [m for m in optimizer.second_moments() if m is not None]
             p = preconditioner(moments)
-            top = largest_eigenvalue(preconditioned(hessian(loss, parameters), p))
+            top = largest_eigenvalue(precondition(hessian(loss, parameters), p))
             shares.append(top / (38 / rate))
         optimizer.step(torch.autograd.grad(loss, parameters), rate)
     assert stability_limit(rate, 0.9) == pytest.approx(38 / rate)

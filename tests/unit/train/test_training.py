@@ -16,7 +16,7 @@ from torch import Generator, nn
 from trainings import FP32, InFloat64, alone, averages, problem_of, to_end, trained
 
 from normscope.io.dataset import Dataset
-from normscope.measure.frozen_norms import FrozenNorm, frozen
+from normscope.measure.frozen_norms import FrozenNorm, freeze_norms
 from normscope.measure.hooks import norm_layers
 from normscope.measure.windows import as_tensor, split_loss
 from normscope.nn.model import Transformer
@@ -167,7 +167,7 @@ def model(stack: Stack = STACK) -> Transformer:
 
 def without_norms(net: Transformer) -> nn.Module:
     batches = [NextCharacter(STACK, DATA).draw(torch.Generator().manual_seed(1))[0]]
-    return frozen(net, list(norm_layers(net)), batches)
+    return freeze_norms(net, list(norm_layers(net)), batches)
 
 
 def losses(**models: nn.Module) -> dict[str, float]:

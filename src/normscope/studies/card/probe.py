@@ -68,7 +68,7 @@ def alone(recipe: NormProbe, d: int) -> Row:
     norm = build(recipe.norm, d)
     moved = norm
     if not properties.run(norm, properties.tokens(d)).any():
-        moved = properties.perturbed(norm)
+        moved = properties.perturb(norm)
     row: Row = properties.invariances(moved, d)
     row |= {"elementwise": properties.is_elementwise(moved, d)}
     row |= {"parameters": sum(p.numel() for p in norm.parameters())}

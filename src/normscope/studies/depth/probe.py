@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from normscope.io import dataset
-from normscope.measure.block_jacobian import block_jacobian, spectrum
 from normscope.measure.signals import Row, signals
+from normscope.measure.spectrum import block_jacobian, jacobian_spectrum
 from normscope.measure.windows import validation_windows
 from normscope.nn.model import Transformer
 from normscope.studies.depth.recipe import TOKENS, Place, Probe, Sizes
@@ -72,5 +72,5 @@ def measure(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -
     last = len(blocks) - 1
     for i in np.unique(np.linspace(min(1, last), last, spectra).round().astype(int)):
         x = streams[i][:1, :TOKENS]  # a causal block is the same on the first tokens alone
-        rows[i + 1] |= spectrum(block_jacobian(blocks[i], x), x.shape[1])
+        rows[i + 1] |= jacobian_spectrum(block_jacobian(blocks[i], x), x.shape[1])
     return rows

@@ -20,7 +20,7 @@ from normscope.measure.decomposition import (
     backward,
     decompose,
     gradient_at_z,
-    published,
+    published_quantities,
     relative_error,
     standardize,
 )
@@ -191,7 +191,7 @@ def decompose_norms(model: Transformer, validation: Batch, training: Batch) -> l
         layer = layers[name]
         if isinstance(layer, TokenNorm) and layer.center and layer.radius == "sqrt(d)":
             row = {"signal": "own", "variant": "published", "tokens": len(seen.x)}
-            rows.append(row | head | published(*seen))
+            rows.append(row | head | published_quantities(*seen))
     return rows
 
 

@@ -17,12 +17,11 @@ from normscope.measure.attention import (
     unselectable,
     unselectable_keys,
 )
+from normscope.measure.depth import added_losses, collapse_rate, last_gradient, output_change
 from normscope.measure.equivalents import center_stream, logit_change
-from normscope.measure.frozen_norms import frozen
+from normscope.measure.frozen_norms import freeze_norms
 from normscope.measure.hooks import norm_layers, passing
 from normscope.measure.signals import Row, signals
-from normscope.measure.skipping import added_losses
-from normscope.measure.starting import collapse_rate, last_gradient, output_change
 from normscope.measure.windows import as_tensor, draw, split_loss, validation_windows
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Norm
@@ -156,8 +155,8 @@ def without_norms(
         draw(tokens, stack.model.block_size, CALIBRATED, torch.Generator().manual_seed(0))[0]
     ]
     names = list(norm_layers(model))
-    variants = {"whole": model, "all": frozen(model, names, batches)}
-    variants |= {name: frozen(model, [name], batches) for name in names}
+    variants = {"whole": model, "all": freeze_norms(model, names, batches)}
+    variants |= {name: freeze_norms(model, [name], batches) for name in names}
     val = as_tensor(data.val[: stack.training.eval_tokens]).to(device)
     T = stack.model.block_size
     now = {name: split_loss(one, val, T).mean for name, one in variants.items()}

@@ -55,7 +55,7 @@ MEASURES = (
         "free_blocks",
         "share of the blocks but the first whose removal adds less than 0.05 nats",
         range=SHARE,
-        source="normscope.measure.skipping.added_losses",
+        source="normscope.measure.depth.added_losses",
     ),
     *many(
         {

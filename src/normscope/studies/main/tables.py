@@ -289,7 +289,7 @@ TABLES = {
                 "standard deviation of the logits over the vocabulary, mean over the step's batch",
             ),
         ),
-        "normscope.measure.signals.scales",
+        "normscope.measure.scales.scales",
     ),
     "networks": Table(
         "one untrained network",
@@ -302,13 +302,13 @@ TABLES = {
                 "output_change",
                 "squared relative change of the output, if all parameters change a little",
                 format=SCIENTIFIC,
-                source="normscope.measure.starting.output_change",
+                source="normscope.measure.depth.output_change",
             ),
             Column(
                 "last_gradient",
                 "norm of the loss's gradient by the last matrix of the last block",
                 format=SCIENTIFIC,
-                source="normscope.measure.starting.last_gradient",
+                source="normscope.measure.depth.last_gradient",
             ),
         ),
         f"{INSIDE}.networks",
@@ -342,7 +342,7 @@ TABLES = {
             Column(
                 "collapse_rate",
                 "mean logarithm of the factor by which a layer brings tokens together",
-                source="normscope.measure.starting.collapse_rate",
+                source="normscope.measure.depth.collapse_rate",
             ),
         ),
         f"{INSIDE}.towers",

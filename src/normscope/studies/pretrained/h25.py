@@ -47,7 +47,7 @@ def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.Dat
     """The same of measured models: geometric means, intervals over resampled prompts.
 
     Args:
-        gains: rows of ``statistics.as_published``.
+        gains: rows of ``statistics.select_published_protocol``.
     """
     rows = []
     keys = ["experiment", "model", "family", "norm", "n_layers", "rho"]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from normscope.studies.pretrained.h25 import h25_verdict
 from normscope.studies.pretrained.measures import CROWDED
-from normscope.studies.pretrained.statistics import as_published, with_usual
+from normscope.studies.pretrained.statistics import mark_usual, select_published_protocol
 
 RATIOS = {"with_ln": "gain_with_final_norm", "no_ln": "gain_hidden_states"}
 DIGITS = 6  # of a number
@@ -50,8 +50,8 @@ def document(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
         tables: models, gains and norms of the study.
     """
     models = tables["models"].dropna(subset="norm")
-    gains = as_published(tables["gains"], tables["models"])
-    norms = with_usual(tables["norms"], tables["models"])
+    gains = select_published_protocol(tables["gains"], tables["models"])
+    norms = mark_usual(tables["norms"], tables["models"])
     norms = norms[norms["usual"] & (norms["positions"] == "last")]
     norms = norms[norms["prompt"].isin(gains["prompt"])]
     results = {

@@ -43,7 +43,7 @@ def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> p
     return table.assign(words=words, gain=table["last_gain"])[OBSERVATION]
 
 
-def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def mark_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """The table with the column ``usual``: whether BOS is as the model's tokenizer has it.
 
     A tokenizer without BOS, whose ``tokenizer_adds_bos`` is missing, adds none.
@@ -53,7 +53,7 @@ def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     return table.assign(usual=usual.astype(bool))
 
 
-def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+def select_published_protocol(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Measured rows under the published protocol: last token, BOS as the tokenizer has it.
 
     Args:
@@ -62,14 +62,14 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """
     measured = models.dropna(subset="norm")
     measured = measured.assign(experiment="measured", dtype=measured["computed"])
-    rows = with_usual(gains[(gains["set"] == SET) & (gains["positions"] == "last")], models)
+    rows = mark_usual(gains[(gains["set"] == SET) & (gains["positions"] == "last")], models)
     facts = measured[[*MODEL, "n_layers", "rho"]]
     return rows[rows["usual"]].merge(facts, on="model", validate="many_to_one")
 
 
 def measured_observations(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """The measured gain of the last block, in the form of ``published_observations``."""
-    table = as_published(gains, models)
+    table = select_published_protocol(gains, models)
     return table.assign(prompt=table["text"], gain=table["last_gain"])[OBSERVATION]
 
 
@@ -89,7 +89,7 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
         raw = correlation(entropy, list(gains), level)
         e = bootstrap_mean(logs, level, resamples)
         r_words, p_words = partial_correlation(entropy, list(gains), list(group["words"]))
-        without = _without(group, level)
+        without = _leave_categories_out(group, level)
         rows.append(
             key
             | {"n": len(group), "mean": gains.mean(), "sd": group["gain"].std()}
@@ -139,7 +139,7 @@ def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
     }
 
 
-def with_base(
+def add_base(
     by_model: pd.DataFrame, references: pd.DataFrame, models: pd.DataFrame
 ) -> pd.DataFrame:
     """The table with the base of each fine-tuned model, or "not listed" if it is unknown."""
@@ -150,7 +150,7 @@ def with_base(
     return by_model.merge(bases, on=["experiment", "model"], how="left")
 
 
-def _without(group: pd.DataFrame, level: float) -> pd.Series:
+def _leave_categories_out(group: pd.DataFrame, level: float) -> pd.Series:
     """Raw r of entropy and gain with one category left out, by its name."""
     rests = {name: group[group["category"] != name] for name in group["category"].unique()}
     r = {
@@ -243,7 +243,7 @@ def sensitivity(
                 row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
                 row |= {"reads": side(e.low, e.high)}
             rows.append(row)
-    return with_usual(pd.DataFrame(rows, columns=TABLES["sensitivity"].names), models)
+    return mark_usual(pd.DataFrame(rows, columns=TABLES["sensitivity"].names), models)
 
 
 def side(low: float, high: float) -> str:
@@ -267,7 +267,7 @@ def by_layer(
             e = estimate(values, level)
             row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
         rows.append(row)
-    return with_usual(pd.DataFrame(rows, columns=TABLES["layers"].names), models)
+    return mark_usual(pd.DataFrame(rows, columns=TABLES["layers"].names), models)
 
 
 def by_block(inside: pd.DataFrame, models: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -277,7 +277,7 @@ def by_block(inside: pd.DataFrame, models: pd.DataFrame, names: Sequence[str]) -
         row | {"n": len(group)} | means_inside(group)
         for row, group in split(observed, ["model", "bos", "depth", "site"])
     ]
-    return with_usual(pd.DataFrame(rows, columns=TABLES["inside"].names), models)
+    return mark_usual(pd.DataFrame(rows, columns=TABLES["inside"].names), models)
 
 
 def means_inside(rows: pd.DataFrame) -> dict[str, float]:

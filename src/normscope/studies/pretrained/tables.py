@@ -18,7 +18,7 @@ from normscope.formats import decimals
 from normscope.studies.pretrained.measures import METRICS
 
 HERE = "normscope.studies.pretrained"
-OF_STREAM = "normscope.hub.inside.of_stream"  # after a block
+OF_STREAM = "normscope.hub.inside.stream_measures"  # after a block
 STATISTICS = f"{HERE}.statistics"
 SIGNED, SIGNED_2 = decimals(sign=True), decimals(2, sign=True)
 LOG = {"format": decimals(log=True), "unit": "natural logarithm"}
@@ -160,7 +160,7 @@ TABLES = {
                 range=SHARE,
                 format=decimals(),
                 title="attention on position 0",
-                source="normscope.hub.inside.of_attention",
+                source="normscope.hub.inside.attention_measures",
             ),
             Column(
                 "largest_activation",

@@ -12,7 +12,7 @@ from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.grid import Listed, PretrainedTables
 from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.pretrained.statistics import (
-    as_published,
+    add_base,
     by_block,
     by_category,
     by_layer,
@@ -22,8 +22,8 @@ from normscope.studies.pretrained.statistics import (
     measured_observations,
     published_observations,
     read_measurements,
+    select_published_protocol,
     sensitivity,
-    with_base,
 )
 from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.stage import TableInputs
@@ -44,7 +44,7 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     references = pd.read_csv(inputs.files["reference_gains.csv"])
     prompts = read_prompts(inputs.files["prompts.yaml"])
     models = facts(inputs.probes, recipe.models)
-    gains = with_prompts(measurements(inputs.probes, recipe.models, "gains"), prompts)
+    gains = add_prompts(measurements(inputs.probes, recipe.models, "gains"), prompts)
     norms = measurements(inputs.probes, recipe.models, "norms")
 
     of_prompts = pd.read_csv(inputs.files["reference_prompts.csv"])
@@ -53,10 +53,10 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     if len(measured := measured_observations(gains, models)):
         observations = pd.concat([observations, measured])
         untuned = models[~models["tuned"].eq(True) & models["base"].isna()]
-        judged = h25.measured_models(as_published(gains, untuned), level, resamples)
+        judged = h25.measured_models(select_published_protocol(gains, untuned), level, resamples)
         h25_models = pd.concat([h25_models, judged])
 
-    of_models = with_base(by_model(observations, level, resamples), references, models)
+    of_models = add_base(by_model(observations, level, resamples), references, models)
     names = [prompt.name for prompt in prompts if prompt.set == SET]
     return {
         "models": models,
@@ -99,7 +99,7 @@ def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFr
     return table if len(table) else pd.DataFrame(columns=["model", *PROBED[name]])
 
 
-def with_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:
+def add_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:
     """The gains with set, category, text, words and complexity of their prompts."""
     rows = [{"prompt": p.name} | {name: getattr(p, name) for name in PROMPT} for p in prompts]
     return gains.merge(pd.DataFrame(rows), on="prompt", how="left", validate="many_to_one")

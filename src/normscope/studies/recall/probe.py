@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from normscope.io import stored
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
-from normscope.measure.sharpness import hessian, largest_eigenvalue, preconditioned
+from normscope.measure.sharpness import hessian, largest_eigenvalue, precondition
 from normscope.studies.recall.model import RecallModel, draw
 from normscope.studies.recall.recipe import RecallProbe, RecallStack, Task
 from normscope.studies.recall.tables import METRICS, TABLES
@@ -122,7 +122,7 @@ def curvature(model: RecallModel, task: Task, moments: Mapping[str, Tensor], lim
     names, parameters = zip(*model.named_parameters(), strict=True)
     h = hessian(loss, parameters)
     p = preconditioner([moments[name] for name in names])
-    sharpness, of_adam = largest_eigenvalue(h), largest_eigenvalue(preconditioned(h, p))
+    sharpness, of_adam = largest_eigenvalue(h), largest_eigenvalue(precondition(h, p))
     return {"sharpness": sharpness, "preconditioned_sharpness": of_adam, "edge": of_adam / limit}
 
 
@@ -179,7 +179,7 @@ def slices(model: RecallModel, task: Task, directions: int) -> list[Row]:
         rows += _rows("restored", 0, offsets, offsets, losses)
     for i in range(directions):
         g = torch.Generator().manual_seed(100 + i)
-        direction = landscape.filter_normalized(model, g)
+        direction = landscape.filter_normalized_direction(model, g)
         losses = landscape.slice_loss(model, loss, direction, list(ALPHAS))
         rows += _rows("filter", i, ALPHAS, ALPHAS, losses)
     return rows

@@ -18,7 +18,7 @@ from recipes import DATA
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure.decomposition import published
+from normscope.measure.decomposition import published_quantities
 from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
@@ -176,7 +176,9 @@ def test_published_rows_are_of_the_training_batch_and_the_gradient_without_gain(
     rows = by(DataFrame(decompose_norms(model, batch(), batch(1))), "variant", "signal", "layer")
     for name, seen in at_norms(model, batch(1)).items():
         row = rows["published", "own", name]
-        assert {k: row[k] for k in published(*seen)} == pytest.approx(published(*seen), rel=1e-12)
+        assert {k: row[k] for k in published_quantities(*seen)} == pytest.approx(
+            published_quantities(*seen), rel=1e-12
+        )
         assert row["r_mean"] != pytest.approx(rows["corrected", "own", name]["r_mean"], rel=1e-3)
 
 

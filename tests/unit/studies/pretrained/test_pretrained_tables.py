@@ -14,10 +14,10 @@ from normscope.statistics.inference import bootstrap_mean
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.pretrained.statistics import (
     OBSERVATION,
-    as_published,
     by_layer,
     by_model,
     by_norm,
+    select_published_protocol,
     sensitivity,
 )
 
@@ -181,7 +181,7 @@ def measured(**changes: float) -> pd.DataFrame:
 
 
 def test_the_published_protocol_is_the_last_token_with_bos_as_the_tokenizer_has_it():
-    rows = as_published(measured(), known())
+    rows = select_published_protocol(measured(), known())
     assert len(rows) == 3 * 3
     assert set(rows["positions"]) == {"last"}
     assert set(zip(rows["model"], rows["bos"], strict=True)) == USUAL

@@ -11,9 +11,14 @@ from recall_recipes import moved
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure import starting
-from normscope.measure.skipping import added_losses
-from normscope.measure.starting import collapse_rate, last_gradient, output_change, spread
+from normscope.measure import depth
+from normscope.measure.depth import (
+    added_losses,
+    collapse_rate,
+    last_gradient,
+    output_change,
+    spread,
+)
 from normscope.nn.arms import ARMS
 from normscope.nn.model import cross_entropy
 from normscope.nn.recipe import Model
@@ -47,7 +52,7 @@ def test_tokens_are_apart_by_what_is_left_without_their_mean():
 def test_a_change_of_the_parameters_is_squared(placement, monkeypatch):
     net, changes = transformer(placement=placement), []
     for relative in (1e-6, 1e-5):
-        monkeypatch.setattr(starting, "RELATIVE", relative)
+        monkeypatch.setattr(depth, "RELATIVE", relative)
         changes.append(output_change(net, X, generator()))
     assert changes[1] / changes[0] == pytest.approx(100, rel=1e-3)
 
@@ -59,7 +64,7 @@ def test_an_output_that_is_the_embedding_changes_by_as_much_as_its_parameters():
     net.token_embedding.weight = torch.nn.Parameter(torch.randn(7, 4096, dtype=torch.float64))
     net.position_embedding.weight = torch.nn.Parameter(torch.randn(5, 4096, dtype=torch.float64))
     net.blocks = torch.nn.ModuleList()
-    expected = starting.RELATIVE**2
+    expected = depth.RELATIVE**2
     assert output_change(net, X, generator()) == pytest.approx(expected, rel=0.1)
 
 

@@ -1,7 +1,9 @@
-"""Untrained networks by depth: sensitivity to their parameters, gradients, collapse of rank."""
+"""Effects of depth: untrained networks, and the loss without one of the blocks."""
 
 import copy
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -91,3 +93,34 @@ def spread(x: Tensor) -> float:
     """How far tokens (windows, T, C) are apart: ``||x - mean over tokens|| / ||x||``, a mean."""
     away = (x - x.mean(1, keepdim=True)).flatten(1).norm(dim=1)
     return float((away / x.flatten(1).norm(dim=1)).mean())
+
+
+@contextmanager
+def skipping(block: nn.Module) -> Iterator[None]:
+    """Let a block return its input while the body runs."""
+    handle = block.register_forward_hook(lambda _, args, output: args[0])
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@torch.no_grad()
+def added_losses(model: Transformer, tokens: Tensor, targets: Tensor) -> list[float]:
+    """The loss in nats without one block, minus the loss of the whole model, block by block.
+
+    This is the test of Sun et al. 2025 (arXiv:2502.05795, section 2.2).
+
+    Args:
+        model: In evaluation mode.
+        tokens, targets: (windows, T).
+    """
+
+    def loss() -> float:
+        return float(cross_entropy(model(tokens), targets))
+
+    whole, added = loss(), []
+    for block in model.blocks:
+        with skipping(block):
+            added.append(loss() - whole)
+    return added

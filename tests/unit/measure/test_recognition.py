@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.errors import Explained
-from normscope.measure.recognized import norms, recognized
+from normscope.measure.recognition import norms, recognize
 
 D = 12
 models = transformers.models
@@ -107,7 +107,7 @@ def test_a_norm_is_found_with_its_eps(name, dtype):
     module, center, eps, gain, bias = NORMS[name]
     module = copy.deepcopy(module).to(dtype)
     x = (0.1 * drawn(2, 5, 3, D, seed=2)).to(dtype)
-    norm = recognized(module, x, module(x))
+    norm = recognize(module, x, module(x))
     assert norm.center == center
     assert norm.eps == pytest.approx(eps, rel=1e-4)
     assert norm.gain is not None
@@ -142,7 +142,7 @@ def test_the_reason_why_a_module_is_not_a_norm_is_true(f, x, more, reason):
     parameters, more = (more, ()) if f.__qualname__.startswith("rms") else ((), more)
     norm = ANorm(f, *parameters)
     with pytest.raises(Explained, match=reason):
-        recognized(norm, x, norm(x, *more))
+        recognize(norm, x, norm(x, *more))
 
 
 def test_a_norm_is_found_in_a_model_whatever_its_class_is_called():

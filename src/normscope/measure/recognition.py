@@ -107,7 +107,7 @@ def run(module: nn.Module, x: Tensor, *, cast: bool = False) -> Tensor:
 
 
 @torch.no_grad()
-def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
+def recognize(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     """Find the norm of the registry, in float64, that computes what a module computes.
 
     A copy of the module runs, in the type of x but at least in float32. Random tokens, so large
@@ -192,12 +192,12 @@ def _fit(module: nn.Module, x: Tensor, *, is_moved: bool = False) -> TokenNorm:
     probes = _exact(probes)
     large, small = probes[:TOKENS], probes[TOKENS:]
     # the shortest token, which eps makes shorter, hides the bias least
-    bias = _stored(even[TOKENS], ROUNDING * plus[TOKENS].abs(), module)
+    bias = _find_parameter(even[TOKENS], ROUNDING * plus[TOKENS].abs(), module)
     for center in (True, False):
         z = _unit(large, center)
         gain = (odd[:TOKENS] * z).sum(0) / z.square().sum(0)
         bound = ROUNDING * plus[:TOKENS].abs().amax(0)
-        gain = _stored(gain.nan_to_num(), bound, module)
+        gain = _find_parameter(gain.nan_to_num(), bound, module)
         eps = _eps(small, center, gain, odd[TOKENS:], plus[TOKENS:])
         norm = _norm(center, eps, gain, bias)
         if gain.any() and _explains(norm, large, plus[:TOKENS]):
@@ -227,7 +227,7 @@ def _unit(x: Tensor, center: bool) -> Tensor:
     return u / u.square().mean(-1, keepdim=True).sqrt()
 
 
-def _stored(value: Tensor, bound: Tensor, module: nn.Module) -> Tensor:
+def _find_parameter(value: Tensor, bound: Tensor, module: nn.Module) -> Tensor:
     """The parameter that a fitted gain or bias is, also as 1 + weight, or 1 or 0; or as fitted.
 
     Args:
