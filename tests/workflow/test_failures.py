@@ -108,7 +108,7 @@ def test_a_damaged_model_is_made_again(made: Project):
 
 
 def test_the_terminal_shows_errors_and_the_log_shows_every_job(made: Project):
-    details = ("rule figure_loss:", "Select jobs", "Execute 1 jobs", "Finished jobid")
+    details = ("rule figure_loss:", "Select jobs", "Finished jobid")
     figure, draw = "src/normscope/studies/main/figures/loss.py", "def draw("
     with made.edited(figure, draw, f'raise ValueError("no loss today")\n\n\n{draw}'):
         output = made.snakemake("figure_loss", ok=False)
