@@ -216,9 +216,10 @@ TRAINED = {  # rules of DVC's stage `runs`
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
 RULES = {
-    f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
+    f"{study}_{stage}": [SCRIPTS[script], FOLDER / study / f"{MODULES[stage]}.py"]
     for stage, script in STAGES.items()
-    for path in FOLDER.glob(f"*/{MODULES[stage]}.py")
+    for study in STUDIES
+    if (FOLDER / study / f"{MODULES[stage]}.py").is_file()
 }
 RULES |= {
     f"{study}_train": [SCRIPTS["train"], FOLDER / study / "train.py"] for study in TRAINED_STUDIES
