@@ -70,7 +70,7 @@ def train(
         write_timing(flags.timing, time.monotonic() - began, progress.seconds)
 
 
-def _halves(seeds: Sequence[int], runtime: Runtime) -> list[Sequence[int]]:
+def _halves(seeds: list[int], runtime: Runtime) -> list[list[int]]:
     """The halves of a stack that exceeds the device's memory."""
     n, half = len(seeds), len(seeds) // 2
     log(f"{n} models together exceed the memory of {runtime.device}: {half}, then {n - half}")
