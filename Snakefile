@@ -28,6 +28,7 @@ GPUS = int(DEVICE == "cuda")  # GPUs of each job that trains or probes
 STUDIES = CONFIG.studies  # of the paper
 JOBS = CONFIG.every_study  # with the card, if one is made
 PINS = {}  # pinned packages of every script, by script
+check_place(STORE)
 lay_out(STORE, JOBS)
 repair(STORE)
 REGISTERED = registry()

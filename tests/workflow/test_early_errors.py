@@ -1,7 +1,10 @@
 """Wrong configurations, data and surroundings: one error with a remedy, before any job starts."""
 
+import os
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +38,24 @@ def test_all_problems_of_a_configuration_are_listed(made: Project):
     assert "the configuration has 3 problem(s)" in output  # steps is missing too
     assert re.search(r"training\.stepps: .*did you mean steps\?", output)
     assert re.search(r"n_embd \(32\).*n_head \(3\)", output)
+
+
+def test_a_locale_of_another_encoding_is_rejected(tmp_path: Path):
+    """The Snakemake of the other tests is a fork, which keeps the locale of its parent."""
+    ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    snakemake = (sys.executable, "-m", "snakemake", "-n", "--snakefile", ROOT / "Snakefile")
+    done = subprocess.run(
+        snakemake, cwd=tmp_path, env=os.environ | ascii, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "and normscope in UTF-8: set PYTHONUTF8=1" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["results", "store"])
+def test_a_file_in_the_place_of_a_folder_is_named(made: Project, tmp_path: Path, name: str):
+    (tmp_path / name).touch()
+    flags = ("--directory", str(tmp_path), "--configfile", str(made.root / CONFIG))
+    assert f"{name} is a file or a dangling link" in rejected(made, *flags)
 
 
 def test_a_wrong_row_of_the_arms_is_rejected(made: Project):

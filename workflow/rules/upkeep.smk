@@ -2,6 +2,7 @@
 # leftovers of killed runs, recorded failures, and what the terminal shows. This file defines functions only; the
 # Snakefile calls them.
 import json
+import locale
 import logging
 import shlex
 import shutil
@@ -37,6 +38,20 @@ def link_folder(path, target):
                 f"{path} belongs to a run without a storage, or with another one;"
                 " use another folder: snakemake --directory FOLDER"
             ) from None
+
+
+def check_place(store):
+    """Check that this locale writes files as UTF-8, and that folders of results are no files."""
+    encoding = locale.getpreferredencoding(False)
+    if encoding.upper() != "UTF-8":
+        raise WorkflowError(
+            f"this locale writes files in {encoding}, and normscope in UTF-8: set PYTHONUTF8=1"
+        )
+    for path in ("results", store):
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise WorkflowError(
+                f"{path} is a file or a dangling link, and a folder is needed: move it away"
+            )
 
 
 def lay_out(store, studies):
