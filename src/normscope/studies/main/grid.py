@@ -14,6 +14,7 @@ from normscope.studies.protocols import Baseline, ProtocolGrid, ProtocolName, Pr
 from normscope.studies.study import Settings, Stages, checked
 from normscope.verdicts.vocabulary import Vocabulary
 
+OF_STARTS = ("/networks.csv", "/towers.csv")  # the tables of untrained networks
 NANOGPT = "nanogpt"  # the protocol that is compared with published numbers
 
 
@@ -177,9 +178,13 @@ class Main(ProtocolStudy):
         return [] if name == STARTS else [name]
 
     def tabulated(self, settings: Settings) -> list[str]:
+        def is_read(path: str) -> bool:
+            probe = path.removeprefix("main/probes/")
+            return probe == path or probe.startswith(f"{STARTS}/") == probe.endswith(OF_STARTS)
+
         # its settings are compared with those of the published numbers
         reference = f"main/models/{self.reference_jobs[0]}/config.json"
-        return [*super().tabulated(settings), reference]
+        return [*filter(is_read, super().tabulated(settings)), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
         return MainTables(

@@ -167,7 +167,8 @@ def _columns(name: str, bounds: dict[str, float]) -> dict[str, float]:
 
 def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """The rows of another table that belong to these models."""
-    return table.merge(runs[KEYS].astype({"seed": int, "learning_rate": float}), on=KEYS)
+    types = {"seed": int, "learning_rate": float}  # empty tables have none
+    return table.astype(types).merge(runs[KEYS].astype(types), on=KEYS)
 
 
 def without_diverged(runs: pd.DataFrame) -> pd.DataFrame:
