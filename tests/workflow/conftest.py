@@ -21,7 +21,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     first = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "first"
     with first.with_suffix(".lock").open("a+") as file:
         lock(file)
-        if not file.tell():
+        if not os.path.getsize(file.name):  # the position is that before the lock
             fresh(first).snakemake()
             file.write("made")
     return Project(first).copy(tmp_path_factory.mktemp("made") / "project")
