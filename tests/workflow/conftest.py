@@ -19,11 +19,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """
     folder = tmp_path_factory.getbasetemp()
     first = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "first"
-    with first.with_suffix(".lock").open("a+") as file:
+    done = first.with_suffix(".done")
+    with first.with_suffix(".lock").open("a") as file:
         lock(file)
-        if not os.path.getsize(file.name):  # the position is that before the lock
+        if not done.exists():
             fresh(first).snakemake()
-            file.write("made")
+            done.touch()
     return Project(first).copy(tmp_path_factory.mktemp("made") / "project")
 
 
