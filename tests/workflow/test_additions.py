@@ -1,4 +1,4 @@
-"""What a user adds: a text, a figure, a norm in a file."""
+"""What a user adds: a text and a figure. Norms in files are in ``test_card``."""
 
 import hashlib
 import json
@@ -13,7 +13,6 @@ import yaml
 from project import Project, corpus, stats
 
 import normscope
-from normscope.errors import Explained
 
 CHARACTERS = "stuvwxyz \r\n"
 RUN = {"protocol": "other", "arms": ["layernorm"], "placements": ["pre"]}
@@ -120,69 +119,3 @@ def test_a_wrong_entry_stops_before_any_job(with_figure: Project):
     assert "mean runs?" in output
     assert "Traceback" not in output
     assert "Job stats" not in output
-
-
-CODE = """
-import torch
-from torch import nn
-
-class MyNorm(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.gain = nn.Parameter(torch.ones(d))
-
-    def forward(self, x):  # by the mean length of a channel
-        return self.gain * x / (x.abs().mean(-1, keepdim=True) + 1e-5)
-"""
-TARGETS = ("main", "results/depth/tables/by_shape.csv")
-TORCHS = {"module": "torch.nn:LayerNorm", "label": "torch's LayerNorm"}
-
-
-@pytest.fixture
-def with_norms(made: Project, tmp_path: Path) -> Project:
-    """The made project with two custom arms, in a configuration file of another folder."""
-    with_norms = made.copy(tmp_path / "project")
-    (with_norms.root / "mine").mkdir()
-    (with_norms.root / "mine/my_norm.py").write_text(CODE)
-    config = yaml.safe_load((with_norms.root / "config.yaml").read_text())
-    block = {"protocol": "small", "placements": ["pre"], "learning_rates": [0.003], "seeds": [1]}
-    depth = config["depth"]
-    depth["start"][0]["arms"].append("mine")
-    arms = {"mine": {"module": "my_norm.py:MyNorm", "label": "My norm"}, "torchs": TORCHS}
-    runs = [*config["main"]["runs"], block | {"arms": ["mine", "torchs", "layernorm"]}]
-    choices = {"arms": arms, "main": {"runs": runs}, "depth": depth}
-    (with_norms.root / "mine/choices.yaml").write_text(yaml.safe_dump(choices, sort_keys=False))
-    return with_norms
-
-
-def test_a_norm_in_a_file(with_norms: Project):
-    choices = ("--configfile", "mine/choices.yaml")
-    with_norms.snakemake(*TARGETS, *choices)
-    results = with_norms.root / "results"
-    runs = pd.read_csv(results / "main/tables/runs.csv")
-    small = runs.query("protocol == 'small' and seed == 1 and learning_rate == 0.003")
-    losses = dict(zip(small["arm"], small["val_loss"], strict=True))
-    assert losses["mine"] > 0
-    # torch's LayerNorm as a custom norm is the built-in one, to the last digit
-    assert losses["torchs"] == losses["layernorm"]
-    assert "mine" in set(pd.read_csv(results / "depth/tables/by_shape.csv")["arm"])
-
-    name = "main.small-mine-pre-0.003-1"
-    with pytest.raises(Explained, match=r"code of its own, my_norm\.py:MyNorm .*give norm=MyNorm"):
-        normscope.load(name, results=results)
-    space: dict = {}
-    exec(CODE, space)
-    model = normscope.load(name, results=results, norm=space["MyNorm"])
-    assert type(model.get_submodule("final_norm.inner")) is space["MyNorm"]
-
-    file = with_norms.root / "mine/my_norm.py"
-    file.write_text(CODE.replace("# by", "# divides by"))
-    assert with_norms.planned(*TARGETS, *choices) == {}
-    file.write_text(CODE.replace("1e-5", "1e-4"))
-    planned = with_norms.planned("results/main/tables/runs.csv", *choices)
-    assert planned == {"main_train": 1, "main_tables": 1}
-
-    file.write_text(CODE.replace("self.gain * x", "x"))
-    output = with_norms.snakemake("-n", *choices, ok=False)
-    assert "arms.mine: my_norm.py:MyNorm: gain gets no gradient: use it, or remove it" in output
-    assert "Traceback" not in output

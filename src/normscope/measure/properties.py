@@ -172,7 +172,7 @@ def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
 def _shared_parameters(norm: nn.Module, other: nn.Module) -> set[tuple[int | None, ...]]:
     """For each parameter of the other norm, the number of that of this norm that it shares."""
     numbers = [p.numel() for p in norm.parameters()]
-    found = set()
+    matches = set()
     for order in itertools.islice(itertools.permutations(range(len(numbers))), MOST_ORDERS):
         free, shared = list(order), []
         for p in other.parameters():
@@ -180,8 +180,8 @@ def _shared_parameters(norm: nn.Module, other: nn.Module) -> set[tuple[int | Non
             shared.append(i)
             if i is not None:
                 free.remove(i)
-        found.add(tuple(shared))
-    return found
+        matches.add(tuple(shared))
+    return matches
 
 
 @torch.no_grad()

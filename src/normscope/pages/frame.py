@@ -109,16 +109,16 @@ def collect(
         macros |= section.numbers
     stated = dict.fromkeys(one.document for one in verdicts.verdicts)
     documents = [{"key": key, "name": verdicts.documents[key].name} for key in stated]
-    found = totals(verdicts)
+    counts = totals(verdicts)
     words = {
         "level": Number(verdicts.level, PERCENT),
         "decisive_p": DECISIVE_P,
-        "false_decisions": round(DECISIVE_P * found["comparisons"], 1),
+        "false_decisions": round(DECISIVE_P * counts["comparisons"], 1),
         "fewest": FEWEST,
         "demonstration": demonstration,
         "documents": [one | verdicts.documents[one["key"]].model_dump() for one in documents],
         "evidence": None if evidence is None else evidence_words(verdicts, evidence),
-        "totals": found,
+        "totals": counts,
     }
     return Frame(
         words,

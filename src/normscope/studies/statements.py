@@ -63,7 +63,7 @@ def _check(comparison: Comparison, studies: Mapping[str, Study]) -> None:
     """
     table = declared(comparison, studies)
     vocabulary = studies[comparison.measured.study].vocabulary()
-    for name in columns_in(comparison.measured.of):
+    for name in columns_in(comparison.measured.expression):
         if name not in table.by_name:
             raise Explained(f"measure: no column {name!r}; {suggest(name, table.names)}")
         if table[name].kind is str:
@@ -114,7 +114,7 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict[str,
         code = [
             declared(comparison, studies).source_of(column)
             for comparison in statement.comparisons.values()
-            for column in columns_in(comparison.measured.of)
+            for column in columns_in(comparison.measured.expression)
         ]
         places[key] = {
             "test": f"data/claims/{document}.yaml: {key}",

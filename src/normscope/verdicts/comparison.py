@@ -32,12 +32,12 @@ class Measure:
 
     Args:
         table: ``study.table``, with one row per model.
-        of: Arithmetic of the table's columns.
+        expression: Arithmetic of the table's columns.
         is_median: Whether the median over models is meant, instead of their mean.
     """
 
     table: str
-    of: str
+    expression: str
     is_median: bool
 
     @property

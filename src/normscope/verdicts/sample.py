@@ -42,7 +42,7 @@ class Sample:
 
 def is_log(comparison: Comparison, declared: Table) -> bool:
     """Whether a comparison is about a factor: a ratio of sides, or columns declared as factors."""
-    columns = expression.columns_in(comparison.measured.of)
+    columns = expression.columns_in(comparison.measured.expression)
     return comparison.is_ratio or all(declared[name].unit == "times" for name in columns)
 
 
@@ -61,7 +61,7 @@ def sample(
         Explained: A side has several rows of one seed, so that its models are not distinct.
     """
     rows = rows.astype(object).where(rows.notna(), math.nan).reset_index(drop=True)
-    rows[VALUE] = expression.values(comparison.measured.of, rows)
+    rows[VALUE] = expression.values(comparison.measured.expression, rows)
     rows = rows[rows[VALUE].notna() | _is_lost(rows)]
     words, _ = sides(comparison.compare)
     cells = [{**comparison.models, **vocabulary.side(side, declared)} for side in words]
@@ -113,7 +113,7 @@ def _reason(comparison: Comparison, parts: Sequence[pd.DataFrame], declared: Tab
         return DIVERGED
     if comparison.expected.always:
         return ""
-    columns = expression.columns_in(comparison.measured.of)
+    columns = expression.columns_in(comparison.measured.expression)
     check = declared.learned
     if check and not {*columns}.intersection(expression.columns_in(check)):
         is_loss = all(declared[name].unit == "nats" for name in columns)

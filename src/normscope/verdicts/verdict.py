@@ -208,26 +208,26 @@ def _find_result(
     """The result of a comparison, and what it measures."""
     name, _, table = comparison.measured.table.partition(".")
     study, columns = studies[name], studies[name].declared[table]
-    of = [columns[column] for column in columns_in(comparison.measured.of)]
-    quantity = _quantity(comparison, columns, of)
+    parts = [columns[column] for column in columns_in(comparison.measured.expression)]
+    quantity = _quantity(comparison, columns, parts)
     if table not in study.tables:
         return Result(reason=NO_DATA), quantity
     try:
         values = sample(comparison, study.tables[table], columns, study.vocabulary)
     except Explained as e:
         raise Explained(f"{place}: {e}") from None
-    is_count = all(column.role == "count" for column in of)
+    is_count = all(column.role == "count" for column in parts)
     return result(comparison, values, is_count=is_count, level=level), quantity
 
 
 def _quantity(comparison: Comparison, table: Table, measured: Sequence[Column]) -> Quantity:
     """A measure as its table declares it; arithmetic of columns stands for itself."""
-    of = comparison.measured.of
-    if of not in table.by_name or is_log(comparison, table):
+    measure = comparison.measured.expression
+    if measure not in table.by_name or is_log(comparison, table):
         unit = "times" if is_log(comparison, table) else measured[0].unit * (len(measured) == 1)
-        meaning = table[of].meaning if of in table.by_name else of
+        meaning = table[measure].meaning if measure in table.by_name else measure
         return Quantity(meaning=meaning, unit=unit)
-    column = table[of]
+    column = table[measure]
     form = column.format
     return Quantity(
         meaning=column.meaning,

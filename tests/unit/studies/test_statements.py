@@ -157,7 +157,7 @@ def rows(comparison: Comparison, table: Table, *, claimed: bool) -> pd.DataFrame
                 value = quantity
             else:
                 value = floor if i else quantity * floor if operator == "/" else floor + quantity
-            solved = inverse(comparison.measured.of, table, value)
+            solved = inverse(comparison.measured.expression, table, value)
             parts.append({"model": str(seed), **one, "seed": seed, **solved})
     frame = pd.DataFrame(parts).reindex(columns=table.names)
     fine = {"accuracy": 1.0, "failed": 0, "diverged": False}
@@ -175,7 +175,7 @@ def test_a_comparison_can_come_out_as_claimed_and_opposite(name: str):
     comparison = COMPARISONS[name]
     study, _, table_name = comparison.measured.table.partition(".")
     table = CONFIG.studies[study].TABLES[table_name]
-    of = [table[column] for column in expression.columns_in(comparison.measured.of)]
+    of = [table[column] for column in expression.columns_in(comparison.measured.expression)]
     is_count = all(column.role == "count" for column in of)
     for claimed in (True, False):
         if not claimed and name in ONE_SIDED:

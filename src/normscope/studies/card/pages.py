@@ -129,8 +129,8 @@ def headline(cards: Cards, norm: str) -> str:
     label, reference = LABELS[norm], LABELS[REFERENCE]
     if norm == REFERENCE:
         return f"{label} is the norm that the others are compared with"
-    found = {regime_name(cards, row["regime"]): outcome(row) for row in answers(cards, norm)}
-    if set(found.values()) == {"undecided"}:
+    outcomes = {regime_name(cards, row["regime"]): outcome(row) for row in answers(cards, norm)}
+    if set(outcomes.values()) == {"undecided"}:
         return f"Undecided whether {label} trains as well as {reference} here"
     words = {
         "same": f"trains as well as {reference}",
@@ -139,9 +139,11 @@ def headline(cards: Cards, norm: str) -> str:
         "fails": "fails to train",
         "undecided": "is undecided",
     }
-    if len(set(found.values())) == 1:
-        return f"{label} {words[next(iter(found.values()))]} here"
-    where = {said: ", ".join(r for r, s in found.items() if s == said) for said in found.values()}
+    if len(set(outcomes.values())) == 1:
+        return f"{label} {words[next(iter(outcomes.values()))]} here"
+    where = {
+        said: ", ".join(r for r, s in outcomes.items() if s == said) for said in outcomes.values()
+    }
     return f"{label} " + "; ".join(f"{words[said]} ({names})" for said, names in where.items())
 
 
