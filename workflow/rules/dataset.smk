@@ -21,7 +21,7 @@ for text, source in CONFIG.every_text.items():
             "../envs/normscope.yaml"
         params:
             recipe=recipe(source.decides),
-            out=lambda wildcards, output: os.path.dirname(output[0]),
+            out=corpus(text),
         shell:
             'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
             " --given {input.given} --out {params.out} &> {log}"
