@@ -21,7 +21,7 @@ for text, source in CONFIG.every_text.items():
             "../envs/normscope.yaml"
         params:
             recipe=recipe(source.decides),
-            out=corpus(text),
+            folder="" if text == DATASET else text,
         shell:
             'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
-            " --given {input.given} --out {params.out} &> {log}"
+            " --given {input.given} --out results/dataset/{params.folder} &> {log}"
