@@ -62,7 +62,8 @@ def main() -> None:
     }
     evidence = None
     if flags.evidence is not None:
-        evidence = read_evidence(flags.evidence, json.loads(flags.config.model_dump_json()))
+        config = flags.config.model_dump_json(exclude=flags.config.titles)
+        evidence = read_evidence(flags.evidence, json.loads(config))
     frame = collect(
         sections(flags.config, flags.results),
         read_verdicts(flags.claims),

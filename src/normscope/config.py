@@ -120,6 +120,12 @@ class Studies(Strict):
         return {k: part for k, part in self.studies.items() if isinstance(part, TrainedStudy)}
 
     @property
+    def titles(self) -> dict[str, Any]:
+        """The titles of protocols, which decide no result: for ``exclude`` of ``model_dump``."""
+        studies = [name for name, part in self.studies.items() if hasattr(part, "protocols")]
+        return {name: {"protocols": {"__all__": {"title"}}} for name in studies}
+
+    @property
     def longest_context(self) -> int:
         """Length in tokens of the longest window of text that any job reads."""
         return max(study.context() for study in self.every_study.values())
@@ -153,15 +159,15 @@ class Config(Studies):
         default="auto", description="what trains and probes; auto: a GPU if torch can use one"
     )
 
-    def recorded(self, *excluded: str) -> str:
+    def recorded(self, *excluded: str, titles: bool = False) -> str:
         """What decides results, as JSON: without where and on what device they are made.
 
         Args:
             excluded: further fields to leave out; figures decide no number.
+            titles: whether the titles of protocols are added, which pages show.
         """
-        return self.model_dump_json(
-            exclude={"dataset", "texts", "device", "demonstration", *excluded}
-        )
+        left_out = dict.fromkeys(("dataset", "texts", "device", "demonstration", *excluded), True)
+        return self.model_dump_json(exclude=left_out if titles else left_out | self.titles)
 
     @property
     def digest(self) -> str:

@@ -39,7 +39,7 @@ MADE = {
 }
 
 
-DRAWN = ("loss", "gain", "jacobian")  # figures of the test project; the others are an empty panel
+DRAWN = ("loss", "decisive", "dose")  # figures of the test project; the others are an empty panel
 EMPTY = """from normscope.pages import style
 
 

@@ -6,8 +6,6 @@
 #         example.tex; manifest.json; metrics.json and plots/ for DVC
 
 
-# the manifest records the style of figures too
-CONFIGURATION = CONFIG.recorded("figures")
 # the text and the layouts of the summary; studies without a section are left out
 LAYOUTS = "page.html pages.lua summary.md statement.md summary.typ example.tex".split()
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
@@ -37,7 +35,7 @@ rule claims:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIGURATION),
+        config=unquoted(CONFIG.recorded("figures")),
         settings=CONFIG.digest,
         evidence=unquoted(project("evidence")),
     shell:
@@ -65,7 +63,7 @@ rule frame:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIGURATION),
+        config=unquoted(CONFIG.recorded("figures", titles=True)),
         evidence=["--evidence", project("evidence")] if EVIDENCE else [],
         demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:

@@ -24,6 +24,7 @@ class Protocol(Strict):
     model: Model
     training: Training
     text: TextName = DATASET
+    title: str = Field(default="", description="its name in tables and figures, if not its key")
 
 
 class ProtocolGrid(Grid, GrowingModel):
@@ -73,6 +74,11 @@ class ProtocolStudy(TransformerStudy):
             where = f"arm {cell.arm}, protocol {cell.protocol}"
             checked(where, lambda c=cell: self.stack_of(c, [0]))
         return self
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What tables and figures call the protocols, by key."""
+        return {key: one.title or key.replace("_", " ") for key, one in self.protocols.items()}
 
     def stack_of(self, cell: Any, seeds: list[int]) -> Stack:
         protocol = self.protocols[cell.protocol]

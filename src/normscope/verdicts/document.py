@@ -44,7 +44,7 @@ class Statement(Strict):
             without them cannot be tested here, and its note says why.
         also: Other comparisons by what distinguishes them, laid over the main one.
         note: Why the bound is as it is, and what the verdict leaves open.
-        figure: The figure that shows it.
+        figure: The figure that shows it, if one does.
     """
 
     says: Text
@@ -84,8 +84,6 @@ class Statement(Strict):
     def _is_whole(self) -> Self:
         if not self.is_question and not self.quote:
             raise ValueError("needs a quote, the words that support it; a question ends with ?")
-        if self.comparisons and not self.figure:
-            raise ValueError("needs a figure, which shows it")
         if not self.comparisons and (self.also or not self.note):
             raise ValueError("without a measure, needs a note that says why it cannot be tested")
         return self

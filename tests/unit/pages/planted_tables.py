@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from drawings import FIGURES, Drawn, draw
-from processes import ROOT
 
 from normscope.studies.depth.tables import ANGLES, RELATIVE
 from normscope.studies.folder import declared_tables
-from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.recall.tabulate import with_factors
 
 NAN = math.nan
@@ -29,7 +27,6 @@ RULES = (
     ("straight_through", "blocks", 1.0),
 )
 DOSE = ("center_scale", "all", 0.5)
-SITES = ("blocks.0.attention.before", "blocks.0.mlp.before", "blocks.0.mlp.after", "final_norm")
 TABLES = declared_tables()
 Tables = dict[str, pd.DataFrame]
 # values to which the entries refer
@@ -82,7 +79,7 @@ def main(case: Case) -> Tables:
     Losses are 1.5, 2, 2.5 and a hundredth of the seed, 0.5 more at the rates that are not chosen,
     and 3.5 where a run diverged. At batch size 1 they are 1 more than at 8.
     """
-    runs, arms, batches, curves, gain, by_depth, by_arm = [], [], [], [], [], [], []
+    runs, arms, batches, by_arm = [], [], [], []
     for i, arm in enumerate(ARMS):
         key, lost = {"arm": arm, "placement": "none" if arm == "none" else "pre"}, arm in case.lost
         key = {"protocol": "nanogpt"} | key
@@ -103,14 +100,6 @@ def main(case: Case) -> Tables:
                 | {"text": "dataset", "batch_size": size, "capped_loss": end + more, "excess": more}
                 for size, more in ((1, 1.0), (8, 0.0))
             ]
-            for step in (1, 5, 10):
-                curves.append(key | {"seed": seed, "step": step, "train_loss": loss + 3 / step})
-                curves[-1] |= {"val_loss": end} if step == 10 and not lost else {}
-        gain.append(key | {"windows": 16, "position": 31})
-        for depth, site in enumerate([] if lost else ["embedding", "block_0", "final_norm"]):
-            measures = renamed(case.estimate(0.1 * depth), "log_norm")
-            measures |= renamed(case.estimate(NAN if depth == 0 else 0.2 + i), "log_gain")
-            by_depth.append(key | {"positions": "later", "depth": depth, "site": site} | measures)
     others = of_papers(case)
     runs += others.pop("runs")
     arms += others.pop("arms")
@@ -121,9 +110,6 @@ def main(case: Case) -> Tables:
         chosen=[run for run in runs if run["learning_rate"] == RATES[0]],
         arms=arms,
         batches=batches,
-        curves=curves,
-        gain=gain,
-        gain_by_depth=by_depth,
         gain_by_arm=by_arm,
     )
 
@@ -208,7 +194,7 @@ KINDS = ("published", "restored", "filter", "filter")
 
 def jacobian(case: Case) -> Tables:
     """Two protocols of LayerNorm; a surrogate's cost is 0.1 (i + seed) of the i-th rule."""
-    losses, layers, costs, surrogates, sigma = [], [], [], [], []
+    losses, costs, surrogates, sigma = [], [], [], []
     lost = "layernorm" in case.lost
     settings = itertools.product(("script", "small"), ("softmax", "sigmoid"), ("fa", "backprop"))
     for protocol, attention, feedback in settings:
@@ -227,20 +213,12 @@ def jacobian(case: Case) -> Tables:
                 costs.append(cell | case.estimate(0.1 * i))
             for step in () if lost else (10, 20):
                 sigma.append(cell | {"step": step} | case.estimate(1.0 + i))
-        kinds = (("own", "corrected"), ("backprop", "corrected"), ("own", "published"))
-        for (k, site), kind, measure in itertools.product(
-            enumerate(() if lost else SITES), kinds, ("r_mean", "r_radial")
-        ):
-            row = {"signal": kind[0], "variant": kind[1], "layer": site, "index": k, "d": 8}
-            row |= {"place": "final" if site == "final_norm" else "block", "measure": measure}
-            layers.append(setting | row | case.estimate(0.1 * (k + 1)))
     return planted(
         "jacobian",
         losses=losses,
         costs=costs,
         surrogates=surrogates,
         sigma=sigma,
-        layers_by_cell=layers,
     )
 
 
@@ -304,48 +282,17 @@ def textbook(case: Case) -> Tables:
 
 
 def pretrained(case: Case) -> Tables:
-    """Published rows, and a measured model, unless ``measured`` is lost; ``gone`` never is."""
-    lost = "measured" in case.lost
-    ours = {"model": "ours", "experiment": "measured", "dtype": "fp32", "norm": "RMSNorm"}
-    gpt2 = {"model": "gpt2-xl", "experiment": "gpt2", "dtype": "fp32", "norm": "LayerNorm"}
-    rows = [gpt2 | {"family": "GPT-2"}] + [ours | {"family": "F"}] * (not lost)
+    """Published rows, and a measured model, unless ``measured`` is lost."""
+    ours = {"model": "ours", "experiment": "measured", "norm": "RMSNorm"}
+    gpt2 = {"model": "gpt2-xl", "experiment": "gpt2", "norm": "LayerNorm", "family": "GPT-2"}
+    rows = [gpt2] + [ours | {"family": "F"}] * ("measured" not in case.lost)
     by_model = [
-        row | {"log_gain": g, "low": g - 0.1, "high": g + 0.1, "mean": math.exp(g), "sd": 0.1}
+        row | {"log_gain": g, "low": g - 0.1, "high": g + 0.1, "n": 25}
         for row, g in zip(rows, (0.2, -0.3), strict=False)
     ]
-    observations = [
-        row | {"category": category, "gain": math.exp(0.1 * k) + i, "entropy": 1.0 + k}
-        for i, row in enumerate(rows)
-        for k, category in enumerate(("Factual", "Novel"))
-    ]
-    where = list(itertools.product(("off", "on"), POSITIONS))
-    sensitivity = [
-        {"model": "ours", "bos": bos, "positions": positions, "usual": bos == "off"}
-        | {"metric": metric, "log_gain": 0.5, "low": 0.4, "high": 0.6, "reads": "above 1"}
-        for (bos, positions), metric in itertools.product([] if lost else where, METRICS)
-    ]
-    layers = [
-        {"model": "ours", "bos": bos, "positions": positions, "usual": bos == "off"}
-        | {"site": site, "depth": d, "log_gain": 0.1 * d, "low": 0.0, "high": 0.5}
-        for (bos, positions) in ([] if lost else where)
-        for d, site in enumerate(("embedding", "block_0", "block_1", "final_norm"))
-    ]
-    reading = {"experiment": "h25", "family": "OPT", "metric": "gain_hidden_states", "rho": 0.5}
-    h25 = [reading | {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1"}]
-    models = [{"model": "ours", "norm": None if lost else "RMSNorm"}, {"model": "gone"}]
-
-    tables = planted(
-        "pretrained",
-        observations=observations,
-        by_model=by_model,
-        models=models,
-        sensitivity=sensitivity,
-        layers=layers,
-        h25_models=h25,
-    )
-    for name in ("by_model", "sensitivity", "layers", "h25_models"):
-        tables[name]["n"] = 25
-    return tables | {"references": pd.read_csv(ROOT / "data/reference_gains.csv")}
+    h25 = {"experiment": "h25", "family": "OPT", "metric": "gain_hidden_states", "rho": 0.5}
+    h25 |= {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1", "n": 25}
+    return planted("pretrained", by_model=by_model, h25_models=[h25])
 
 
 PLANTED: dict[str, Callable[[Case], Tables]] = {

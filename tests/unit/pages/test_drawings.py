@@ -14,7 +14,7 @@ from normscope.studies.folder import FOLDER
 
 LOST = (*ARMS, "measured")
 ROOT = math.sqrt(2)
-NOT_SAID = ("untrained_depth", "scales")  # of lost models
+NOT_SAID = ("untrained_depth", "scales", "comparison", "heads")  # of lost models
 LOSSES = (1.5, 2.0, 2.5)  # of the arms at pre, pre and none
 STEPS = (1, 5, 10)
 
@@ -39,7 +39,7 @@ def test_a_figure_has_titles_and_sample_sizes(name):
     for axis in figure.axes:
         is_titled = axis.get_title() or axis.get_title(loc="left")
         assert is_titled or axis.get_label() == "<colorbar>"
-    n = {"slice": 1, "final_norm": 25, "comparison": 25, "sensitivity": 25}
+    n = {"slice": 1, "heads": 25, "comparison": 25}
     assert re.search(rf"n = {n.get(name, 2)}\b", "\n".join(figure.words))
 
 
@@ -48,11 +48,6 @@ LINES = [
     ("loss", 0, [0.5], None),  # above the baseline's, which has the same seeds
     ("rates", 0, None, [LOSSES[0] + 0.015 + more for more in (0, 0.5, 0.5)]),
     ("batch_size", 1, None, [1, 0]),
-    ("curves", 0, STEPS, [LOSSES[0] + 3 / step for step in STEPS]),
-    ("curves", 0, [10, 10], [1.51, 1.52]),  # the models' validation losses
-    ("curves", 2, STEPS, [0.5] * 3),
-    ("gain", 0, None, np.exp([0, 0.1, 0.2])),
-    ("gain", 2, None, [1.2, 1.2]),
     ("decisive", 0, STEPS, [1 + 3 / step for step in STEPS]),
     ("decisive", 1, None, [1.25, 1, 1.25]),
     ("decisive", 4, None, [math.sqrt(1.25 * 1.5), 1, math.sqrt(1.25 * 1.5)]),
@@ -60,13 +55,11 @@ LINES = [
     ("slice", 1, None, [0.25, 0, 0.25]),  # in nats above the trained model's loss
     ("slice", 1, None, [0.375, 0, 0.375]),  # the mean over the directions
     ("factors", 0, [math.sqrt(0.1 * 0.2)], [0]),
-    ("jacobian", 0, None, [0.8, 1.6, 2.4]),
     ("dose", 0, None, [0.4, 0.1]),
     ("dose", 2, [10, 20], [2, 2]),
     ("signals", 1, None, 1.1 ** np.arange(6)),
     ("losses", 0, [2.5], None),
     ("rates", 2, None, [3.515, 4.015, 4.015]),
-    ("removed_blocks", 0, None, [0.115, 0.215]),
     ("untrained_depth", 0, [2, 8], [2 * ROOT, 8 * ROOT]),
     ("untrained_depth", 1, [2, 8], [ROOT / 2, ROOT / 8]),
     ("untrained_depth", 2, [-1.5], None),
@@ -78,11 +71,8 @@ LINES = [
     ("textbook", 3, None, [0, 0, 0, 1]),
     ("textbook", 4, [0, 1], [2.5, 3.5]),
     ("textbook", 5, [2, 4], [0.45, 0.225]),
-    ("residual", 1, [1, 2], [1, math.exp(0.1)]),
     ("comparison", 0, [math.exp(0.2)], None),
-    ("final_norm", 1, [0.5], [1.2]),
-    ("final_norm", 2, [0, 1 / 3, 2 / 3], np.exp([0, 0.1, 0.2])),
-    ("trained_and_pretrained", 0, [1.1], None),
+    ("heads", 0, [0.5], [1.2]),
 ]
 
 
@@ -104,11 +94,6 @@ def test_a_cost_of_a_model_that_failed_is_a_cross():
         assert costs == pytest.approx([0.1 * (i + seed) for i in (1, 2, 3)])
 
 
-def test_a_matrix_has_the_gain_and_its_side_of_1():
-    words = [text.get_text() for text in plain("sensitivity").axes[0].texts]
-    assert set(words) == {f"{math.exp(0.5):.3g} +"}
-
-
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.filterwarnings("ignore:Data has no positive values")
 @pytest.mark.filterwarnings("ignore:Attempt to set non-positive")
@@ -121,7 +106,7 @@ def test_a_figure_can_be_drawn_from_one_seed_and_says_what_lost_models_leave_out
         assert re.search("diverged|failed|at step 7|no model|n: 0", said, re.IGNORECASE)
 
 
-OF_PAPERS = ("losses", "measures", "scales", "removed_blocks", "untrained_depth")
+OF_PAPERS = ("losses", "measures", "scales", "untrained_depth")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +123,7 @@ def test_diverged_models_are_named_and_the_others_drawn(name):
 
 
 def test_a_figure_that_is_drawn_again_has_the_same_bytes(tmp_path):
-    first, again = (drawn("gain").save(tmp_path / f"{i}" / "gain") for i in range(2))
+    first, again = (drawn("loss").save(tmp_path / f"{i}" / "loss") for i in range(2))
     assert set(first) == {".pdf", ".svg"}
     assert first == again
 

@@ -75,7 +75,6 @@ def test_disputes_are_pairs_of_loaded_statements(tmp_path):
     ("changes", "message"),
     [
         ({"quote": None}, "key: needs a quote"),
-        ({"figure": ""}, "key: needs a figure"),
         (
             {"measure": None, "models": {}, "compare": "", "expect": None, "also": {}},
             "needs a note",

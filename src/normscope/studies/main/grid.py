@@ -142,7 +142,7 @@ class Main(ProtocolStudy):
         """Batch sizes by protocol, of protocols that differ in nothing else."""
         alike: dict[str, dict[str, int]] = {}
         for name, protocol in self.protocols.items():
-            rest = protocol.model_dump_json(exclude={"training": {"batch_size"}})
+            rest = protocol.model_dump_json(exclude={"title": True, "training": {"batch_size"}})
             alike.setdefault(rest, {})[name] = protocol.training.batch_size
         return [sizes for sizes in alike.values() if len({*sizes.values()}) > 1]
 

@@ -68,6 +68,11 @@ ARM = derived("arm", lambda row: arm_label(row["arm"], row["placement"]))
 CELL = [text("protocol"), ARM]
 
 
+def with_titles(study: Main, table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the titles of the protocols in place of their keys."""
+    return table.assign(protocol=table["protocol"].replace(study.titles))
+
+
 def loss_table(arms: pd.DataFrame) -> PageTable:
     """Validation loss by arm: n, rate, loss, difference to the baseline and what it shows.
 
@@ -252,6 +257,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "protocols": [
                 {
                     "name": p,
+                    "title": study.titles[p],
                     "text": protocols[p].text,
                     "characters": texts[protocols[p].text]["characters"],
                     **protocols[p].model.model_dump(),
@@ -276,13 +282,13 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
         },
         tables={
             "published": published_table(
-                tables["published"], reference["val_loss_window_sd"].mean()
+                with_titles(study, tables["published"]), reference["val_loss_window_sd"].mean()
             ),
-            "losses": loss_table(arms),
+            "losses": loss_table(with_titles(study, arms)),
             "batches": batch_table(tables["batches"], settings.level),
-            "gains": gain_table(gains),
-            "measures": measure_table(measured),
-            "norms": norm_table(tables["norms"]),
+            "gains": gain_table(with_titles(study, gains)),
+            "measures": measure_table(with_titles(study, measured)),
+            "norms": norm_table(with_titles(study, tables["norms"])),
             "slopes": slope_table(tables["slopes"]),
             "towers": tower_table(tables["towers"]),
         },

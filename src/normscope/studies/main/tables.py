@@ -51,9 +51,7 @@ SIGNED = decimals(sign=True)
 PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
 COMPARED = (PROTOCOL, ARM, PLACEMENT)
 MODEL = (*COMPARED, LEARNING_RATE, SEED)
-SITE = key("site", "place in the network: embedding, block_0, ..., final_norm")
 TEXT = key("text", "name of the text in config.yaml; dataset is the default text")
-SITE_DEPTH = key("depth", "place counted from the embedding", int)
 
 TRAINED = (
     VAL_LOSS.but(source="normscope.train.session.train"),
@@ -134,32 +132,6 @@ TABLES = {
             Column("val_loss", "validation loss where it was evaluated", **NATS),
         ),
         "normscope.train.session.train",
-    ),
-    "gain": Table(
-        "one position at one site of a trained model",
-        (
-            *MODEL,
-            SITE,
-            SITE_DEPTH,
-            key("position", "position in the window", int),
-            count("windows", "windows over which it is averaged"),
-            Column("norm", "geometric mean of the norm of the residual stream"),
-            Column("log_gain", "mean logarithm of the ratio to the norm at the previous site"),
-        ),
-        "normscope.studies.main.probe.stream",
-    ),
-    "gain_by_depth": Table(
-        "one site of an arm, over its models",
-        (
-            *COMPARED,
-            key("positions", "position 0, or all later ones"),
-            SITE_DEPTH,
-            SITE,
-            N,
-            *estimate("log_norm", "mean logarithm of the norm"),
-            *estimate("log_gain", "mean log-gain"),
-        ),
-        f"{HERE}.by_depth",
     ),
     "gain_by_arm": Table(
         "one arm and placement of a protocol",

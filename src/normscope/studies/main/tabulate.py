@@ -41,16 +41,14 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
     networks = collect(inputs.probes, "networks.csv", starts)
     runs = all_runs(recipe, inputs, curves, probed)
     picked = chosen(runs, COMPARED, by="capped_loss")
-    gain, level = rows_of(without_diverged(picked), probed["stream"]), recipe.level
+    level = recipe.level
     return {
         "runs": runs,
         "chosen": picked,
         "arms": compare(runs, picked, recipe.baseline, level),
         "batches": batches(picked, recipe.batch_sizes, recipe.texts)[TABLES["batches"].names],
         "curves": rows_of(picked, curves[TABLES["curves"].names]),
-        "gain": gain,
-        "gain_by_depth": by_depth(gain, level),
-        "gain_by_arm": by_arm(gain, level),
+        "gain_by_arm": by_arm(rows_of(without_diverged(picked), probed["stream"]), level),
         "published": compare_published(recipe, inputs, runs, metas),
         "corpus": pd.DataFrame(
             {"text": text, "characters": meta["vocab_size"]} | {n: meta[n] for n in SPLITS}
@@ -174,26 +172,6 @@ def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
 def without_diverged(runs: pd.DataFrame) -> pd.DataFrame:
     """The models that did not diverge, which can be measured."""
     return runs[runs["diverged_at"].isna()]
-
-
-def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Means over positions in each run, then over runs.
-
-    Position 0, which attends only to itself, is separate. Norms are averaged in logarithms, as
-    gains are.
-    """
-    table = table.assign(
-        positions=np.where(table["position"] == 0, "first", "later"), log_norm=np.log(table["norm"])
-    )
-    where = [*COMPARED, "positions", "depth", "site"]
-    runs = table.groupby([*where, "seed"], sort=False)[["log_norm", "log_gain"]].mean()
-    rows = []
-    for row, group in split(runs.reset_index(), where):
-        for name in ("log_norm", "log_gain"):
-            bounds = describe(group[name], level)
-            row.update(_columns(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
-        rows.append(row)
-    return pd.DataFrame(rows, columns=TABLES["gain_by_depth"].names)
 
 
 def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:

@@ -9,7 +9,6 @@ import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
 from normscope.hub.prompts import SET
-from normscope.statistics.estimate import estimate
 from normscope.statistics.inference import (
     bootstrap_mean,
     correlation,
@@ -166,13 +165,6 @@ def reads(log_gain: pd.Series, p: pd.Series) -> np.ndarray:
     return np.select(conditions, ["–", "no difference from 1 found", "above 1"], "below 1")
 
 
-def by_category(observations: pd.DataFrame) -> pd.DataFrame:
-    """Mean and geometric mean gain: one row per experiment, model and category."""
-    groups = observations.groupby(["experiment", "model", "category"], sort=False)["gain"]
-    table = groups.agg(mean="mean", n="size", geometric=lambda gains: np.log(gains).mean())
-    return table.assign(geometric=np.exp(table["geometric"])).reset_index()
-
-
 def by_norm(
     observations: pd.DataFrame,
     comparisons: Mapping[str, pd.DataFrame],
@@ -251,23 +243,6 @@ def side(low: float, high: float) -> str:
     if math.isnan(low):
         return "–"
     return "above 1" if low > 0 else "below 1" if high < 0 else "covers 1"
-
-
-def by_layer(
-    norms: pd.DataFrame, models: pd.DataFrame, names: Sequence[str], level: float
-) -> pd.DataFrame:
-    """Norm and log-gain at every site, with t intervals over the prompts in ``names``."""
-    observed = norms[norms["prompt"].isin(names)]
-    keys = ["model", "bos", "positions", "depth", "site"]
-    rows = []
-    for row, group in split(observed, keys):
-        row["log_norm"] = np.log(group["norm"]).mean()
-        values = [v for v in group["log_gain"] if math.isfinite(v)]
-        if values:
-            e = estimate(values, level)
-            row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
-        rows.append(row)
-    return mark_usual(pd.DataFrame(rows, columns=TABLES["layers"].names), models)
 
 
 def by_block(inside: pd.DataFrame, models: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

@@ -133,20 +133,6 @@ TABLES = {
         ),
         f"{STATISTICS}.sensitivity",
     ),
-    "layers": Table(
-        "one site, policy and position of a model, over prompts",
-        (
-            MODEL,
-            BOS,
-            POSITIONS,
-            *SITE,
-            Column("log_norm", "mean logarithm of the norm"),
-            PROMPTS,
-            *LOG_GAIN,
-            USUAL,
-        ),
-        f"{STATISTICS}.by_layer",
-    ),
     "inside": Table(
         "one block and policy of a model, over prompts",
         (
@@ -244,18 +230,6 @@ TABLES = {
             text("base", "model that it was fine-tuned from, or not listed"),
         ),
         f"{STATISTICS}.by_model",
-    ),
-    "by_category": Table(
-        "one category of prompts of a model",
-        (
-            EXPERIMENT,
-            MODEL,
-            CATEGORY,
-            Column("mean", "mean gain of the last block"),
-            PROMPTS,
-            Column("geometric", "geometric mean of the gain"),
-        ),
-        f"{STATISTICS}.by_category",
     ),
     "by_norm": Table(
         "one comparison of LayerNorm and RMSNorm",

@@ -14,8 +14,6 @@ from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.pretrained.statistics import (
     add_base,
     by_block,
-    by_category,
-    by_layer,
     by_model,
     by_norm,
     comparisons,
@@ -45,7 +43,6 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     prompts = read_prompts(inputs.files["prompts.yaml"])
     models = facts(inputs.probes, recipe.models)
     gains = add_prompts(measurements(inputs.probes, recipe.models, "gains"), prompts)
-    norms = measurements(inputs.probes, recipe.models, "norms")
 
     of_prompts = pd.read_csv(inputs.files["reference_prompts.csv"])
     observations = published_observations(of_prompts, references)
@@ -61,13 +58,11 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     return {
         "models": models,
         "gains": gains,
-        "norms": norms,
+        "norms": measurements(inputs.probes, recipe.models, "norms"),
         "sensitivity": sensitivity(gains, models, level, resamples),
-        "layers": by_layer(norms, models, names, level),
         "inside": by_block(measurements(inputs.probes, recipe.models, "inside"), models, names),
         "observations": observations,
         "by_model": of_models,
-        "by_category": by_category(observations),
         "by_norm": by_norm(observations, comparisons(of_models), level, resamples),
         "h25_models": h25_models,
         "h25": h25.accuracy(h25_models, level),

@@ -119,16 +119,6 @@ def test_gains_are_geometric_and_leave_out_the_first_position():
         assert logs == pytest.approx([sum(values) / 2, expected.low, expected.high])
 
 
-def test_depths_keep_the_first_position_separate():
-    table = aggregate.by_depth(gains(), 0.95)
-    first, later = (table[table["positions"] == p].sort_values("depth") for p in ("first", "later"))
-    assert later["log_gain"].tolist()[1:] == pytest.approx([0.15, 0.5, -1.1])
-    assert first["log_gain"].tolist()[1:] == pytest.approx([9, 9, -9])
-    assert later["log_norm"].tolist() == pytest.approx([0, 1.5, 3, 4.5])
-    interval = stats.ttest_1samp([0.2, 0.1], 0).confidence_interval(0.95)
-    assert later["log_gain_low"].tolist()[1] == pytest.approx(interval.low)
-
-
 CELL = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
 
 

@@ -14,7 +14,6 @@ from normscope.statistics.inference import bootstrap_mean
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.pretrained.statistics import (
     OBSERVATION,
-    by_layer,
     by_model,
     by_norm,
     select_published_protocol,
@@ -196,32 +195,3 @@ def test_sensitivity_has_every_metric_in_every_cell():
     assert set(table["reads"]) == {"above 1"}
     usual = table[table["usual"]]
     assert set(zip(usual["model"], usual["bos"], strict=True)) == USUAL
-
-
-def test_layers_have_the_t_interval_over_the_prompts_of_the_benchmark():
-    """An embedding has no gain, and a prompt of one token, p2, has no later positions."""
-    steps = {"p0": 0.3, "p1": 0.5, "p2": 0.1, "other": 9.0}
-    norms = pd.DataFrame(
-        {"model": model, "prompt": prompt, "bos": "on", "positions": positions, "depth": depth}
-        | {"site": site, "norm": np.exp(step * depth), "log_gain": step if depth else math.nan}
-        for model, _ in sorted(USUAL)
-        for prompt, step in steps.items()
-        for positions in POSITIONS
-        for depth, site in enumerate(("embedding", "block_0", "final_norm"))
-    )
-    nothing = (norms["prompt"] == "p2") & (norms["positions"] == "later")
-    norms.loc[nothing, ["norm", "log_gain"]] = math.nan
-    table = by_layer(norms, known(), ["p0", "p1", "p2"], 0.9)
-    rows = by(table, "model", "positions", "site")
-    assert len(table) == len(rows) == 3 * 3 * 3
-    row = rows["yes", "last", "final_norm"]
-    bounds = stats.ttest_1samp([0.3, 0.5, 0.1], 0).confidence_interval(0.9)
-    assert [row[k] for k in ("n", "log_gain", "log_norm")] == pytest.approx([3, 0.3, 0.6])
-    assert (row["low"], row["high"]) == pytest.approx((bounds.low, bounds.high))
-    assert row["usual"]
-    assert not rows["no", "last", "block_0"]["usual"]
-    embedding = rows["no", "first", "embedding"]
-    assert embedding["log_norm"] == 0
-    assert np.isnan([embedding[k] for k in ("n", "log_gain", "low", "high")]).all()
-    later = rows["yes", "later", "block_0"]
-    assert [later[k] for k in ("n", "log_gain", "log_norm")] == pytest.approx([2, 0.4, 0.4])

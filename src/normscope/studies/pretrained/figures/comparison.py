@@ -9,28 +9,33 @@ from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.studies.pretrained.figures import (
-    MARKS,
-    count_prompts,
-    draw_gains,
-    gain_axis,
-    list_models,
-    model_labels,
-)
+from normscope.studies.arms import arm_look, family
 
+# the colors of the arms
+NORMS = {family(arm): arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
+OTHER = "0.5"  # a norm that is neither
+TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
 MM_PER_ROW, MM_PER_PANEL = 5.5, 16
 TITLES = "base models", "fine-tuned models"
-MEAN: dict = {"marker": "|", "linestyle": "", "color": "0.3"}
+MARKERS = {"published": "D", "measured": "P"}  # where a model's prompts were measured
 
 
 def draw_panel(axis: Axes, table: pd.DataFrame) -> None:
-    """Every model's geometric mean with its interval and number, and its arithmetic mean."""
-    draw_gains(axis, table)
-    axis.plot(table["mean"], np.arange(len(table)), markersize=7, **MEAN)
-    ends = table[["mean"]].assign(high=np.exp(table["high"])).max(axis=1)
-    for y, (end, gain) in enumerate(zip(ends, np.exp(table["log_gain"]), strict=True)):
-        axis.annotate(f"{gain:.3f}", (end, y), (4, -2.5), textcoords="offset points")
-    style.name_rows(axis, model_labels(table))
+    """One row per model: its geometric mean with the interval over prompts, and its number."""
+    for y, row in enumerate(table.to_dict("records")):
+        look: dict = {"color": NORMS.get(row["norm"], OTHER)}
+        gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
+        axis.hlines(y, low, high, linewidth=1.4, **look)
+        marker = MARKERS["measured" if row["experiment"] == "measured" else "published"]
+        axis.plot(gain, y, marker=marker, markersize=3.5, linestyle="", **look)
+        axis.annotate(f"{gain:.2f}", (high, y), (4, -2.5), textcoords="offset points")
+    style.baseline(axis, 1, vertical=True)
+    style.name_rows(axis, list(table["model"]))
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
 
 
 def once(by_model: pd.DataFrame) -> pd.DataFrame:
@@ -50,10 +55,11 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     for axis, (title, rows) in zip(axes, panels.items(), strict=False):
         draw_panel(axis, rows)
         axis.set_title(f"{title}, {style.sample_size(rows['n'])} prompts")
-    for axis in axes:
-        gain_axis(axis)
-    for axis in axes[:-1]:
-        axis.set_xlabel("")
-    marks = MARKS | {"arithmetic mean": MEAN}
-    style.legend_below(figure, style.samples(axes[0], marks), ncols=5)
-    return figure, f"n: {count_prompts(table)} of each model. {list_models(tables['models'])}"
+    axes[-1].set_xlabel("gain of the last block")
+    looks: dict[str, dict] = {norm: {"color": color} for norm, color in NORMS.items()}
+    looks |= {
+        name: {"color": "0.4", "marker": marker, "linestyle": ""}
+        for name, marker in MARKERS.items()
+    }
+    style.legend_below(figure, style.samples(axes[0], looks), ncols=4)
+    return figure, f"{style.sample_size(table['n'])} prompts of each model."
