@@ -64,11 +64,12 @@ def statements() -> str:
     entries = figures.load(FOLDER, config.studies)
     captions = json.loads((folder / "figures/captions.json").read_text())
     svgs = {name: (folder / f"figures/{name}.svg").read_bytes() for name in captions}
+    verdicts = read_verdicts(folder / "claims.json")
     frame = collect(
         {},
-        read_verdicts(folder / "claims.json"),
+        verdicts,
         {
-            name: Figure(entry.title, captions[name])
+            name: Figure(entry.heading(verdicts.words), captions[name])
             for name, entry in entries.items()
             if name in captions
         },

@@ -55,10 +55,10 @@ def main() -> None:
     flags = parse(Flags)
     captions = flags.results / "paper" / "figures"
     entries = drawn(load(FOLDER, flags.config.studies), flags.config)
-    titles = {name: entry.title for name, entry in entries.items()}
+    verdicts = read_verdicts(flags.claims)
     figures = {
-        name: Figure(title, (captions / f"{name}.txt").read_text().strip())
-        for name, title in titles.items()
+        name: Figure(entry.heading(verdicts.words), (captions / f"{name}.txt").read_text().strip())
+        for name, entry in entries.items()
     }
     evidence = None
     if flags.evidence is not None:
@@ -66,7 +66,7 @@ def main() -> None:
         evidence = read_evidence(flags.evidence, json.loads(config))
     frame = collect(
         sections(flags.config, flags.results),
-        read_verdicts(flags.claims),
+        verdicts,
         figures,
         traces=read_json(flags.traces),
         evidence=evidence,

@@ -29,11 +29,23 @@ class Table(NamedTuple):
     name: str
 
 
+class Finding(Strict):
+    """A title that says what a figure shows, in runs in which a statement has this verdict."""
+
+    title: Text
+    statement: Key
+    verdict: Text
+
+
 class Figure(Strict):
     """What a figure shows, and from which tables it is drawn."""
 
     study: SkipJsonSchema[Text]  # the folder of the file, not a key of the entry
     title: Text
+    finding: Finding | None = Field(
+        default=None,
+        description="title, statement and verdict: the title where this is its verdict",
+    )
     category: Text = Field(description="where Snakemake's report lists it")
     caption: Text = Field(description="what is shown, reStructuredText; the drawing adds n")
     tables: Annotated[list[Text], NonEmpty, Distinct] = Field(
@@ -55,6 +67,13 @@ class Figure(Strict):
         """The tables by the names that the entry and its drawing use."""
         study = self.study
         return {t: Table(*t.split(".", 1)) if "." in t else Table(study, t) for t in self.tables}
+
+    def heading(self, verdicts: Mapping[str, str]) -> str:
+        """The title in a run with these verdicts of statements, by key."""
+        finding = self.finding
+        if finding is None or verdicts.get(finding.statement) != finding.verdict:
+            return self.title
+        return finding.title
 
     def values(self, configuration: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
         """The parameters as JSON values, with references replaced by what they refer to.

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
@@ -63,13 +63,6 @@ def use(font_pt: float) -> None:
     )
 
 
-def parts(width_mm: float, heights_mm: Sequence[float]) -> tuple[Figure, list[SubFigure]]:
-    """A figure of parts below each other, whose panels are aligned within each part only."""
-    figure = plt.figure(figsize=(width_mm / MM_PER_INCH, sum(heights_mm) / MM_PER_INCH))
-    lines = figure.subfigures(len(heights_mm), 1, squeeze=False, height_ratios=heights_mm)
-    return figure, list(lines[:, 0])
-
-
 def canvas(
     width_mm: float, height_mm: float, rows: int, columns: int, *, shared: bool = True, **grid
 ) -> tuple[Figure, np.ndarray]:
@@ -77,20 +70,6 @@ def canvas(
     size = (width_mm / MM_PER_INCH, height_mm / MM_PER_INCH)
     sharing: dict = {"sharex": "col", "sharey": "row"} if shared else {}
     return plt.subplots(rows, columns, figsize=size, squeeze=False, **sharing, **grid)
-
-
-def wrapped(
-    width_mm: float, panel_mm: float, rest_mm: float, n: int, *, rows: int = 1, most: int = 4
-) -> tuple[Figure, np.ndarray]:
-    """A figure of ``n`` cells in lines of at most ``most``; panels ``[cell, row]``."""
-    lines = math.ceil(n / most)
-    columns = math.ceil(n / lines)
-    height = panel_mm * rows * lines + rest_mm
-    figure, axes = canvas(width_mm, height, rows * lines, columns, shared=False)
-    cells = axes.reshape(lines, rows, columns).swapaxes(1, 2).reshape(-1, rows)
-    for axis in cells[n:].flat:
-        axis.remove()
-    return figure, cells[:n]
 
 
 def stacked(
@@ -171,12 +150,6 @@ def share_y(rows: Iterable[Axes]) -> None:
     first, *others = rows
     for axis in others:
         axis.sharey(first)
-
-
-def is_first(axis: Axes) -> bool:
-    """Whether a panel is in the first column."""
-    grid = axis.get_subplotspec()
-    return grid is not None and grid.is_first_col()
 
 
 def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:

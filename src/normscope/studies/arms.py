@@ -158,11 +158,6 @@ def mean(title: str, name: str, form: Format = DECIMALS) -> Field:
     return derived(title, cell, form)
 
 
-def describe_rate(rate: float, tried: int, *, at_edge: bool) -> str:
-    """The chosen learning rate, and whether it is the only one or at an end of those tried."""
-    return f"{rate:g}{' only' if tried == 1 else ' edge' if at_edge else ''}"
-
-
-def placement_title(placement: str) -> str:
-    """Title of a placement's panel."""
-    return f"placement {placement}" if placement != "none" else "no placement"
+def describe_rate(rate: float, *, at_edge: bool) -> str:
+    """The chosen learning rate, and whether it is at an end of those tried."""
+    return f"{rate:g}{' (end of the range)' if at_edge else ''}"

@@ -128,6 +128,11 @@ class Verdicts(Strict):
     verdicts: list[Verdict] = Field(description="in the order of the documents")
 
     @property
+    def words(self) -> dict[str, Word]:
+        """The verdicts in a word, by the key of their statement."""
+        return {one.key: one.word for one in self.verdicts}
+
+    @property
     def by_key(self) -> dict[str, Verdict]:
         """Every verdict by the statement's key."""
         return {one.key: one for one in self.verdicts}

@@ -34,7 +34,8 @@ CONFIGURATION: dict[str, Any] = {
     "main": {
         "baseline": {"arm": "layernorm", "placement": "pre"},
         "gain": {"protocols": ["nanogpt"]},
-        "measures": {"protocols": ["brief", "sweep", "sweep_qk"]},
+        "titles": {name: name for name in ("nanogpt", "brief", "sweep", "sweep_qk")},
+        **{key: {"brief": "brief"} for key in ("placed", "optimizers", "normless")},
     },
     "recall": {
         "published": {"seeds": [1]},
@@ -68,27 +69,17 @@ def planted(study: str, **rows: list[dict[str, Any]]) -> Tables:
     return {name: pd.DataFrame(r, columns=declared[name].names) for name, r in rows.items()}
 
 
-def renamed(estimate: dict[str, float], name: str) -> dict[str, float]:
-    """The values of an estimate under the names of a measure: x, x_low, x_high."""
-    return {name: estimate["mean"]} | {f"{name}_{end}": estimate[end] for end in ("low", "high")}
-
-
 def main(case: Case) -> Tables:
     """Arms at pre (none at none) in one protocol, at three rates, and the models of ``of_papers``.
 
     Losses are 1.5, 2, 2.5 and a hundredth of the seed, 0.5 more at the rates that are not chosen,
     and 3.5 where a run diverged. At batch size 1 they are 1 more than at 8.
     """
-    runs, arms, batches, by_arm = [], [], [], []
+    runs, batches = [], []
     for i, arm in enumerate(ARMS):
         key, lost = {"arm": arm, "placement": "none" if arm == "none" else "pre"}, arm in case.lost
         key = {"protocol": "nanogpt"} | key
         loss = 3.5 if lost else 1.5 + 0.5 * i
-        above = case.estimate(loss - 1.5)
-        rate = {"rates": 3, "rate": RATES[0], "at_edge": True}
-        arms.append(key | rate | case.estimate(loss) | renamed(above, "difference"))
-        last = case.estimate(1.1 + i, lost=lost)
-        by_arm.append(key | {"n": last["n"]} | renamed(last, "last"))
         for seed in case.seeds:
             end = loss + 0.01 * seed
             model = key | {"seed": seed, "diverged_at": STEP if lost else NAN, "failed": int(lost)}
@@ -102,69 +93,53 @@ def main(case: Case) -> Tables:
             ]
     others = of_papers(case)
     runs += others.pop("runs")
-    arms += others.pop("arms")
     return planted(
         "main",
         **others,
         runs=runs,
         chosen=[run for run in runs if run["learning_rate"] == RATES[0]],
-        arms=arms,
         batches=batches,
-        gain_by_arm=by_arm,
     )
 
 
 def of_papers(case: Case) -> dict[str, list[dict[str, Any]]]:
-    """One protocol of three cells, and two of one cell that were trained at several rates.
+    """One protocol of four cells, and two of one cell that were trained at several rates.
 
     Losses are 2, 2.5, ... and a hundredth of the seed, and 0.5 more at rates that are not chosen.
-    Without its l-th block, a model loses 0.1 l and a hundredth of the seed. The numbers of
-    untrained networks are the depth and its inverse, times the seed. Streams grow by the seed plus
-    the number of the cell, inputs are unselectable in ``sweep`` alone, and towers collapse by the
-    seed. Sigma is step times seed in the protocols of one cell; the second seed ends at step 2.
+    Post-norm costs 0.5, and DyT 0.25. The energy along the mean is the seed plus the number of the
+    cell. The gradients of untrained networks are the inverse of the depth, times the seed. Logits
+    are step times seed in the protocols of one cell; the second seed ends at step 2.
     """
-    runs, cells, blocks, networks, scales = [], [], [], [], []
-    kinds = [
-        ("brief", "layernorm", "pre"),
-        ("brief", "layernorm", "post"),
-        ("brief", "none", "none"),
-    ]
+    runs, networks, scales, differences = [], [], [], []
+    kinds = [("brief", "layernorm", "pre"), ("brief", "layernorm", "post")]
+    kinds += [("brief", "none", "none"), ("brief", "dyt", "pre")]
     kinds += [(name, "layernorm", "pre") for name in ("sweep", "sweep_qk")]
     for i, (protocol, arm, placement) in enumerate(kinds):
         key, lost = {"protocol": protocol, "arm": arm, "placement": placement}, arm in case.lost
         loss = 3.5 if lost else 2 + 0.5 * i
-        cells.append(key | {"rate": RATES[0], "at_edge": True} | case.estimate(loss))
         for seed, rate in itertools.product(case.seeds, TRIED[: 1 if protocol == "brief" else 3]):
-            model = key | {"learning_rate": rate, "seed": seed}
+            model = key | {"learning_rate": rate, "seed": seed, "failed": int(lost)}
             end = loss + 0.01 * seed + 0.5 * (rate > RATES[0])
-            runs.append(model | {"capped_loss": end, "failed": int(lost)})
-            if not lost:
-                runs[-1] |= {"stream_growth": 1.0 * (seed + i)}
-                runs[-1] |= {"unselectable": 0.5} if protocol == "sweep" else {}
+            runs.append(model | {"capped_loss": end, "diverged_at": STEP if lost else NAN})
+            runs[-1] |= {} if lost else {"uniform_energy": 1.0 * (seed + i)}
+            differences.append(model | {"above_placement": 0.5 * (placement == "post")})
+            differences[-1] |= {"above_arm": 0.25 * (arm == "dyt")}
             if protocol != "brief" and rate == RATES[0]:
                 scales += [
-                    model | {"step": step, "sigma": 1.0 * step * seed, "last_gain": 2.0}
+                    model | {"step": step, "logit_sd": 1.0 * step * seed}
                     for step in (1, 2, 10)[: 2 if seed == 2 else 3]
                 ]
-        for seed, block in itertools.product(() if lost else case.seeds, (1, 2)):
-            added = 0.1 * block + 0.01 * seed
-            model = key | {"learning_rate": RATES[0], "seed": seed}
-            blocks.append(model | {"block": block, "added_loss": added})
-    for placement, depth, seed in itertools.product(("pre", "post"), (2, 8), case.seeds):
-        key = {"arm": "layernorm", "placement": placement, "depth": depth, "seed": seed}
-        values = {"output_change": 1.0 * seed * depth, "last_gradient": seed / depth}
-        networks.append(key | values)
-    towers = [
-        {"arm": arm, "causal": causal, "seed": seed, "collapse_rate": -1.0 * seed}
-        for arm, causal, seed in itertools.product(("none", "layernorm"), (True, False), case.seeds)
-    ]
+    slopes = []
+    for placement, seed in itertools.product(("pre", "post"), case.seeds):
+        key = {"arm": "layernorm", "placement": placement, "seed": seed}
+        networks += [key | {"depth": depth, "last_gradient": seed / depth} for depth in (2, 8)]
+        slopes.append(key | {"gradient_slope": -1.0})
     return {
         "runs": runs,
-        "arms": cells,
-        "blocks": blocks,
+        "differences": differences,
         "scales": scales,
         "networks": networks,
-        "towers": towers,
+        "slopes": slopes,
     }
 
 

@@ -104,6 +104,13 @@ def test_a_figure_is_left_out_where_what_it_needs_is_empty(tmp_path):
     assert list(drawn(figures, Whole(recall=Part(seeds=[])))) == ["loss"]
 
 
+def test_the_title_is_the_finding_only_where_the_verdict_supports_it(tmp_path):
+    finding = {"title": "Lower", "statement": "is_lower", "verdict": "as claimed"}
+    (entry,) = checked(tmp_path, {"loss": LOSS | {"finding": finding}}).values()
+    verdicts = ({"is_lower": "as claimed"}, {"is_lower": "mixed"}, {})
+    assert [entry.heading(one) for one in verdicts] == ["Lower", "Loss", "Loss"]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -16,14 +16,9 @@ from normscope.pages import style
 from normscope.studies.arms import divergences
 
 RUNS = """\
-protocol,arm,placement,seed,capped_loss,failed,diverged_at
-small,layernorm,pre,1,1.5,0,
-small,rmsnorm,pre,1,1.6,0,
-"""
-CELLS = """\
-protocol,arm,placement,n,rates,rate,at_edge,difference,difference_low,difference_high
-small,layernorm,pre,1,1,0.01,False,,,
-small,rmsnorm,pre,1,1,0.01,False,0.1,,
+protocol,arm,placement,learning_rate,seed,capped_loss,failed,diverged_at
+small,layernorm,pre,0.01,1,1.5,0,
+small,rmsnorm,pre,0.01,1,1.6,0,
 """
 
 
@@ -37,14 +32,10 @@ def by_hand(*words: object, **environment: str) -> subprocess.CompletedProcess[s
 def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_environment(tmp_path):
     """Another order of hashes, a locale of ASCII, and a user's matplotlibrc."""
     (tmp_path / "chosen.csv").write_text(RUNS)
-    (tmp_path / "arms.csv").write_text(CELLS)
-    words: list[object] = [
-        "main",
-        "loss",
-        f"--tables=chosen={tmp_path}/chosen.csv,arms={tmp_path}/arms.csv",
-    ]
-    baseline = '"baseline": {"arm": "layernorm", "placement": "pre"}'
-    words += ["--params", f'{{"protocols": ["small"], {baseline}}}']
+    words: list[object] = ["main", "loss", f"--tables=chosen={tmp_path}/chosen.csv"]
+    baseline = '{"arm": "layernorm", "placement": "pre"}'
+    params = f'"protocols": ["small"], "titles": {{"small": "300 steps"}}, "baseline": {baseline}'
+    words += ["--params", f"{{{params}}}"]
     words += ["--look", '{"width_mm": 170, "font_pt": 8, "level": 0.9}']
     caption = 'Of {braces}, "quotes" ä\n and   lines.'
     settings = tmp_path / "matplotlibrc"
@@ -60,7 +51,7 @@ def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_environment(tmp_pat
     assert set(written[0]) == {"figure.pdf", "figure.svg", "figure.txt"}
     assert written[0] == written[1]
     text = written[0]["figure.txt"].decode()
-    assert text.startswith('Of {braces}, "quotes" ä and lines. n: small: 1 trained model each of ')
+    assert text.startswith('Of {braces}, "quotes" ä and lines. Bars: ')
     assert "90% t intervals" in text
     assert text.endswith(" No run diverged.\n")
 

@@ -53,6 +53,15 @@ def loaded(folder: Path, **changes: Any) -> Any:
     return load_checked([path], CONFIG.studies, FIGURES)
 
 
+def test_the_findings_of_figures_name_statements_and_their_verdicts():
+    found = [entry.finding for entry in FIGURES.values() if entry.finding]
+    assert found
+    for finding in found:
+        statement = CLAIMS.statements[finding.statement]
+        answers = ("yes", "no", "mixed") if statement.is_question else ("as claimed", "opposite")
+        assert finding.verdict in answers, finding.statement
+
+
 def test_the_projects_statements_are_right_and_distinct():
     assert load_checked(FILES, CONFIG.studies, FIGURES, DISPUTES) == CLAIMS
     said = [statement.says for statement in CLAIMS.statements.values()]

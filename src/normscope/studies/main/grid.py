@@ -1,6 +1,8 @@
 """The main study's part of the configuration: one Transformer per cell and seed."""
 
-from typing import Annotated, ClassVar, Self, get_args
+from collections import Counter
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -137,14 +139,58 @@ class Main(ProtocolStudy):
         reference = self.reference
         return [name for name, cell in self.cells().items() if cell == reference]
 
+    def _alike(self, key: str) -> list[dict[str, Any]]:
+        """Values of a key of the training by protocol, of protocols that differ in nothing else."""
+        alike: dict[str, dict[str, Any]] = {}
+        for name, protocol in self.protocols.items():
+            rest = protocol.model_dump_json(exclude={"title": True, "training": {key}})
+            alike.setdefault(rest, {})[name] = getattr(protocol.training, key)
+        return [values for values in alike.values() if len({*values.values()}) > 1]
+
     @property
     def batch_sizes(self) -> list[dict[str, int]]:
         """Batch sizes by protocol, of protocols that differ in nothing else."""
-        alike: dict[str, dict[str, int]] = {}
-        for name, protocol in self.protocols.items():
-            rest = protocol.model_dump_json(exclude={"title": True, "training": {"batch_size"}})
-            alike.setdefault(rest, {})[name] = protocol.training.batch_size
-        return [sizes for sizes in alike.values() if len({*sizes.values()}) > 1]
+        return self._alike("batch_size")
+
+    def _trained(self, is_shown: Callable[[str, set[tuple[str, str]]], bool]) -> dict[str, str]:
+        """Titles of the protocols of which a figure shows the trained norms and placements."""
+        cells: dict[str, set[tuple[str, str]]] = {}
+        for cell, _ in self.models():
+            cells.setdefault(cell.protocol, set()).add((cell.arm, cell.placement))
+        return {
+            k: title for k, title in self.titles.items() if k in cells and is_shown(k, cells[k])
+        }
+
+    @property
+    def optimizers(self) -> dict[str, str]:
+        """Titles of the trained protocols that differ in the optimizer alone from others."""
+        families = [values.keys() for values in self._alike("optimizer")]
+        known = self._trained(lambda key, cells: any(key in family for family in families))
+        shown = {key for family in families if len(of := family & known.keys()) > 1 for key in of}
+        return {key: title for key, title in known.items() if key in shown}
+
+    @property
+    def placed(self) -> dict[str, str]:
+        """Titles of the protocols with a norm at more than three placements."""
+        return self._trained(
+            lambda key, cells: Counter(arm for arm, _ in cells).most_common(1)[0][1] > 3
+        )
+
+    @property
+    def normless(self) -> dict[str, str]:
+        """Titles of the measured protocols with two norms or more, and models without a norm."""
+        return self._trained(
+            lambda key, cells: (
+                key in self.measures.protocols
+                and ("none", "none") in cells
+                and len({arm for arm, _ in cells}) > 2
+            )
+        )
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """Titles of the trained protocols that record scales."""
+        return self._trained(lambda key, cells: self.protocols[key].training.records_scales)
 
     def context(self) -> int:
         return max(super().context(), self.untrained.block_size)

@@ -1,4 +1,4 @@
-"""Figure spectra: singular values of the blocks' Jacobians, and angles, block by block."""
+"""Figure spectra: extreme singular values of the blocks' Jacobians, block by block."""
 
 from collections.abc import Mapping
 
@@ -10,28 +10,20 @@ from normscope.nn.recipe import PLACEMENTS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics import summary
-from normscope.studies.depth.figures import (
-    COLORS,
-    RESIDUAL,
-    describe_sample,
-    draw_lines,
-    legend_below,
-    select,
-)
-from normscope.studies.depth.tables import ANGLES, STATES
+from normscope.studies.depth.figures import COLORS, describe_sample, legend_below, select
 
 ENDS: dict[str, dict] = {
     "largest": {"marker": "^", "linestyle": ""},
     "smallest": {"marker": "v", "linestyle": "", "mfc": "white"},
 }
-LINES = dict(zip(ANGLES, style.LINES, strict=False))
+STATES = {"start": "before training", "trained": "trained"}
 WIDTH = 0.5  # blocks over which placements are dodged
 ZERO = 3e-3  # the floor, where what is below is drawn
 
 
 def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
     """Largest and smallest singular value of each block, side by side; the floor is marked."""
-    axis.axhline(1, color="0.6", linewidth=0.6)
+    style.baseline(axis, 1)
     axis.axhline(ZERO, color="0.6", linewidth=0.6, linestyle=":")
     blocks = sorted(set(panel["block"]))
     shown = [name for name in PLACEMENTS if (panel["placement"] == name).any()]
@@ -50,38 +42,20 @@ def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """The extreme singular values, and the angles of networks with residual connections."""
-    table = select(tables["by_block"], "gpt2")
-    deepest = table.groupby(["state", "residual"])["depth"].max().to_dict()
-    kinds = [kind for r in RESIDUAL for s in STATES if (kind := (s, r)) in deepest]
-    figure, axes = style.canvas(look.width_mm, 120, 2, max(1, len(kinds)), shared=False)
-    for row in axes:
-        style.share_y(row)
-    axes[0, 0].set_ylabel("singular values\nof a block")
-    axes[1, 0].set_ylabel("angle to the stream\n(degrees)")
-    parts = [table.head(0)]
-    for (state, residual), (top, bottom) in zip(kinds, axes.T, strict=False):
-        depth = deepest[state, residual]
-        models = summary.select(table, state=state, residual=residual, depth=depth)
-        spectra = models[models["measure"].isin(list(ENDS))]
-        draw_spectra(top, spectra)
-        when = f"{depth} blocks, {'trained' if state == 'trained' else 'at the start'}"
-        top.set_title(f"{when},\n{RESIDUAL[residual]}, {style.sample_size(spectra['n'])}")
-        parts.append(models)
-        if not residual:
-            bottom.remove()
-            continue
-        angles = models[models["measure"].isin(list(ANGLES))]
-        bottom.axhline(90, color="0.6", linewidth=0.6)
-        draw_lines(bottom, angles, "measure", LINES)
-        bottom.set_title(f"{when},\n{style.sample_size(angles['n'])}")
-        bottom.set_ylim(0, 180)
-        bottom.set_yticks([0, 45, 90, 135, 180])
-    looks = ENDS | {
-        "attention": {"linestyle": LINES["angle_attention"]},
-        "MLP": {"linestyle": LINES["angle_mlp"]},
-        "floor: that or less": {"linestyle": ":"},
-    }
-    legend_below(figure, table["placement"], looks, ncols=5)
-    n = describe_sample(pd.concat(parts))
-    return figure, f"{n}; bars and bands: {look.level:.0%} t intervals over them."
+    """One panel per state of the deepest networks with residual connections."""
+    table = summary.select(select(tables["by_block"], "gpt2"), residual=True)
+    table = table[table["measure"].isin(list(ENDS))]
+    table = table[table["depth"] == table.groupby("state")["depth"].transform("max")]
+    states = [state for state in STATES if (table["state"] == state).any()]
+    figure, axes = style.canvas(look.width_mm, 75, 1, max(1, len(states)), shared=False)
+    style.share_y(axes[0])
+    axes[0, 0].set(title="singular values", ylabel="singular values\nof a block")
+    for state, axis in zip(states, axes[0], strict=False):
+        shown = summary.select(table, state=state)
+        draw_spectra(axis, shown)
+        blocks = f"{shown['depth'].max()} blocks, {STATES[state]}"
+        axis.set_title(f"{blocks}, {style.sample_size(shown['n'])}")
+    looks = ENDS | {"floor: that or less": {"linestyle": ":"}}
+    legend_below(figure, table["placement"], looks, ncols=7)
+    bars = f"bars: {look.level:.0%} t intervals over them."
+    return figure, f"{describe_sample(table)}; {bars}"

@@ -54,27 +54,26 @@ def draw_sigma(axis: Axes, sigma: pd.DataFrame) -> None:
 def draw(
     tables: Mapping[str, pd.DataFrame], look: Look, protocol: str, arm: str, attention: str
 ) -> tuple[Figure, str]:
-    """Costs above and sigma below for one arm and attention, one column per kind of feedback."""
+    """Costs at the left and scales at the right, for one norm, attention and kind of feedback."""
     kept = {
         name: select(table, protocol=protocol, arm=arm, attention=attention)
         for name, table in tables.items()
     }
     doses = select(kept["costs"], norm_backward=RULE)
-    feedback = [name for name in FEEDBACK if (doses["feedback"] == name).any()]
-    figure, axes = style.canvas(look.width_mm, 120, 2, max(1, len(feedback)), shared=False)
-    for row in axes:
-        style.share_y(row)
-    if not feedback:
-        style.say(axes[0, 0], "no surrogate was trained")
-    for name, (top, bottom) in zip(feedback, axes.T, strict=False):
-        for axis, table in ((top, doses), (bottom, kept["sigma"])):
-            n = style.sample_size(select(table, feedback=name)["n"])
-            axis.set_title(f"{FEEDBACK[name]}, {n}")
-        draw_costs(top, select(doses, feedback=name))
-        draw_sigma(bottom, select(kept["sigma"], feedback=name))
-    axes[0, 0].set_ylabel("cost (nats)")
-    axes[1, 0].set_ylabel("sigma before the final norm\n(geometric mean)")
+    figure, axes = style.canvas(look.width_mm, 75, 1, 2, shared=False)
+    left, right = axes[0]
+    left.set_ylabel("loss above that of the exact\nbackward pass (nats)")
+    right.set_ylabel("standard deviation\nbefore the final norm")
+    trained = [name for name in FEEDBACK if (doses["feedback"] == name).any()]
+    for axis, table in ((left, doses), (right, kept["sigma"])):
+        axis.set_title(
+            style.sample_size(select(table, feedback=trained[0])["n"] if trained else [])
+        )
+    if not trained:
+        return figure, style.say(left, "no surrogate was trained")
+    draw_costs(left, select(doses, feedback=trained[0]))
+    draw_sigma(right, select(kept["sigma"], feedback=trained[0]))
     looks: dict[str, dict] = {NAMES[place]: {"color": color} for place, color in PLACES.items()}
-    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", **PENALTY}}
-    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
-    return figure, describe_outcomes(select(kept["losses"], norm_backward=RULE))
+    looks |= {"exact": {"color": EXACT}, "with a penalty": {"color": "0.4", **PENALTY}}
+    style.legend_below(figure, style.samples(left, looks), ncols=5)
+    return figure, f"Trained by {FEEDBACK[trained[0]]}. {describe_outcomes(doses)}"

@@ -58,7 +58,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         name: select(table, protocol=protocol, radial_share=1.0, sigma_penalty=0.0)
         for name, table in tables.items()
     }
-    runs, costs, models = (kept[name] for name in ("losses", "costs", "surrogates"))
+    costs, models = (kept[name] for name in ("costs", "surrogates"))
     shown = {name: select(costs, feedback=name) for name in FEEDBACK}
     shown = {name: rows for name, rows in shown.items() if len(rows)}
     arms = in_order(list(costs["arm"]))
@@ -80,4 +80,4 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         shapes = zip(arms, style.MARKERS, strict=False)
         looks |= {ARMS[arm].label: mark | {"marker": shape} for arm, shape in shapes}
     style.legend_below(figure, style.samples(axes[0], looks), ncols=6)
-    return figure, describe_outcomes(runs)
+    return figure, describe_outcomes(costs)

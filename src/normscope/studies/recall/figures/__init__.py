@@ -22,10 +22,10 @@ def draw_slices(axis: Axes, slices: pd.DataFrame, *, geometric: bool = False, **
         axis.fill_between(mean.index, losses.min(), losses.max(), **band)
 
 
-def describe_arm(models: pd.DataFrame, tried: int) -> str:
-    """Sample size and learning rate of an arm's chosen models, of so many rates tried."""
+def describe_arm(models: pd.DataFrame) -> str:
+    """Sample size and learning rate of an arm's chosen models."""
     most = commonest_setting(models)
-    rate = describe_rate(most["rate"], tried, at_edge=most["at_edge"])
+    rate = describe_rate(most["rate"], at_edge=most["at_edge"])
     return f"{style.sample_size([models['seed'].nunique()])} at {rate}"
 
 

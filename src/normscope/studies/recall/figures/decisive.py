@@ -87,9 +87,8 @@ def draw(
     for kind, row, models in zip(KINDS, axes, (first, picked), strict=True):
         keys = models[[*KEYS, "seed"]]
         draw_row(row, {name: keys.merge(table) for name, table in tables.items()}, kind)
-    rates = tried.groupby("arm")["learning_rate"].nunique()
     cells_of = picked.groupby("arm", sort=False)
-    arm_legend(figure, {str(arm): describe_arm(cell, rates[arm]) for arm, cell in cells_of})
+    arm_legend(figure, {str(arm): describe_arm(cell) for arm, cell in cells_of})
     directions = select(tables["slices"], kind="filter")["direction"].nunique()
     same = f"{directions} directions, the same for every arm and seed."
     shown = pd.concat([first, picked]).drop_duplicates([*KEYS, "seed"])

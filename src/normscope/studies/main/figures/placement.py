@@ -1,0 +1,5 @@
+"""Figure placement: what each placement costs over pre-norm."""
+
+from normscope.studies.main.figures import draw_compared as draw
+
+__all__ = ["draw"]
