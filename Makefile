@@ -24,7 +24,6 @@ results: $(READY)
 
 demo: $(READY) # the whole workflow with small models, in the folder demo/
 	snakemake --directory demo --configfile config/tiny.yaml --cores 2
-	@echo 'This was a demonstration: its models are too small and too few to test any statement. Run `make results` for that.'
 
 BUDGET := 5 min
 card: $(READY) # the card of a norm: NORM=my_norm.py:MyNorm, or several in quotes; BUDGET="20 min" or "1 h" finds smaller differences

@@ -63,6 +63,7 @@ def main() -> None:
             "label": ARMS[norm].label,
             "source": ARMS[norm].source,
             "answer": pages.headline(cards, norm),
+            "conditions": pages.page_tables(cards, norm)["answer"].texts(),
             "card": flags.config.model_dump(mode="json"),
             "level": flags.look.level,
             "origin": origin,

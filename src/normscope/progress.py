@@ -1,24 +1,30 @@
-"""How long a run still takes, from the events that Snakemake logs."""
+"""What a run prints: its plan, the remaining time by the events of Snakemake, and its results."""
 
 import logging
 import math
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import mean
+from typing import Any
 
+from jinja2 import Environment, StrictUndefined
 from snakemake_interface_logger_plugins.common import LogEvent
 
 LOGGER = logging.getLogger("snakemake.logging")
 STEP = 0.05  # share of the work after which the remaining time is printed again
 RESTORED_S = 1.0  # a shorter job only took its result from the store
+# of a recent core: seconds of a job without its training, and operations per second
+START_S, PACE = 2.5, 3e10
+MOST_NAMED = 4
 
 
 class Countdown(logging.Handler):
     """Prints the remaining time at the pace of the finished jobs, from when ``prints`` is set.
 
-    Each job is expected to need the time of the shortest job, and more in proportion to its
-    floating-point operations: at the pace of its rule, or else of all trainings.
+    A job counts as ``START_S`` and its floating-point operations at ``PACE``; how long the finished
+    ones took shows how fast this machine is.
 
     Args:
         work: by rule, the floating-point operations of its jobs by their wildcard ``name``.
@@ -26,13 +32,11 @@ class Countdown(logging.Handler):
 
     def __init__(self, work: Mapping[str, Mapping[str, float]]) -> None:
         super().__init__()
-        self.work = work
         self.untrained = {rule: dict(of_rule) for rule, of_rule in work.items()}
-        self.waiting = Counter[str]()  # jobs of each rule that have not finished
+        self.planned, self.waiting = Counter[str](), Counter[str]()  # jobs of each rule
         self.running: dict[int, tuple[str, str, float]] = {}  # rule, name and start
-        self.took = defaultdict[str, list[tuple[float, float]]](list)  # operations and seconds
-        self.spent = 0.0  # seconds of all finished jobs
-        self.began, self.next = 0.0, STEP / 2
+        self.began = self.done = 0.0  # done: the time of finished jobs on a usual core
+        self.next = STEP / 2
         self.prints = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -44,6 +48,7 @@ class Countdown(logging.Handler):
     def _note(self, event: LogEvent | None, fields: Mapping, now: float) -> None:
         if event == LogEvent.RUN_INFO:
             self.waiting = Counter({k: n for k, n in fields["stats"].items() if k != "total"})
+            self.planned = self.waiting.copy()
         elif event == LogEvent.JOB_INFO:
             self.began = self.began or now
             name = fields["wildcards"].get("name", "")
@@ -53,37 +58,38 @@ class Countdown(logging.Handler):
             self.waiting[rule] -= 1
         elif event == LogEvent.JOB_FINISHED:
             rule, name, since = self.running.pop(fields["job_id"], ("", "", now))
-            operations = self.untrained.get(rule, {}).pop(name, 1.0)
+            operations = self.untrained.get(rule, {}).pop(name, 0.0)
             self.waiting[rule] -= 1
-            self.spent += now - since
             if now - since >= RESTORED_S:
-                self.took[rule].append((operations, now - since))
-        elif event == LogEvent.PROGRESS and self.prints and (estimate := self._left(now)):
-            share, seconds = estimate
+                self.done += START_S + operations / PACE
+        elif event == LogEvent.PROGRESS and self.prints and self.done:
+            left = self.seconds(self.waiting)
+            share = self.done / (self.done + left)
             if self.next <= share < 1:
                 self.next = share + STEP
-                print(f"{share:.0%} of the work, {about(seconds)} left", file=sys.stderr)
+                remaining = about(left * (now - self.began) / self.done)
+                print(f"{share:.0%} of the work, {remaining} left", file=sys.stderr)
 
-    def _left(self, now: float) -> tuple[float, float] | None:
-        """The share of the work that is done, and the remaining seconds; None if not known."""
-        trained = [job for rule in self.work for job in self.took[rule]]
-        has_pace = trained or not any(self.waiting[rule] for rule in self.work)
-        if not has_pace or not any(self.took.values()):
-            return None
-        start = min(seconds for jobs in self.took.values() for _, seconds in jobs)
-        left = 0.0
-        for rule, n in (+self.waiting).items():
-            operations = mean(self.untrained.get(rule, {}).values() or [1.0])
-            alike = self.took[rule] or (trained if rule in self.work else [])
-            left += n * (start + operations * _pace(alike, start))
-        running = sum(now - since for *_, since in self.running.values())
-        done, left = self.spent + running, max(left - running, 0.0)
-        return done / (done + left), left * (now - self.began) / done
+    def seconds(self, jobs: Counter[str]) -> float:
+        """The time of jobs, by their number for each rule, on a usual core."""
+        sizes = {
+            rule: mean(of_rule.values()) for rule, of_rule in self.untrained.items() if of_rule
+        }
+        operations = sum(jobs[rule] * size for rule, size in sizes.items())
+        return jobs.total() * START_S + operations / PACE
+
+    def plan(self, norms: Sequence[str], cores: int) -> str:
+        """What a run will do, in a line; its time on some cores, unless these are 0."""
+        others, n = len(norms) - MOST_NAMED, self.planned.total()
+        names = ", ".join(norms[:MOST_NAMED]) + f" and {others} more" * (others > 0)
+        time = about(self.seconds(self.planned) / (cores or 1))
+        return f"Trains {names}: {n} jobs" + f", {time} on {cores} core(s)" * (cores > 0)
 
 
-def _pace(jobs: Sequence[tuple[float, float]], start: float) -> float:
-    """Seconds per operation of finished jobs, without the time in which each of them starts."""
-    return sum(s - start for _, s in jobs) / sum(n for n, _ in jobs) if jobs else 0.0
+def ending(template: Path, words: Mapping[str, Any]) -> str:
+    """The lines that a run ends with: a template of Jinja2, filled with what the run found."""
+    templates = Environment(undefined=StrictUndefined, trim_blocks=True)  # noqa: S701 - for a terminal
+    return templates.from_string(template.read_text()).render(words)
 
 
 def about(seconds: float) -> str:

@@ -11,7 +11,7 @@ import pytest
 from processes import ROOT, SCRIPTS
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from normscope.progress import Countdown, about
+from normscope.progress import PACE, START_S, Countdown, about
 
 SLOW = {"matplotlib", "numpy", "pandas", "scipy", "statsmodels", "torch", "transformers"}
 IMPORTED = "import json, sys\n{imports}\nprint(json.dumps(sorted(sys.modules)))"
@@ -40,39 +40,35 @@ def test_no_script_stands_for_an_installed_package():
     assert {path.stem for path in SCRIPTS.rglob("*.py")} & installed == set()
 
 
-def test_the_time_left_is_the_work_at_the_pace_of_each_rule(capsys: pytest.CaptureFixture[str]):
-    """A job starts in 2 s, and then takes 1 s per operation of a, and 4 s per operation of b."""
-    work: dict[str, dict[str, float]] = {
-        "a_train": {"1": 100, "2": 50},
-        "b_train": {"1": 10, "2": 20},
-        "c_train": {"1": 1},
-    }
-    countdown = Countdown(work)
+def test_the_time_left_is_the_work_at_the_pace_of_the_finished_jobs(
+    capsys: pytest.CaptureFixture[str],
+):
+    """A job counts as START_S, and a training more by its operations, at PACE."""
+    sizes = {"a_train": {"1": 100 * PACE, "2": 50 * PACE}, "b_train": {"1": 10 * PACE}}
+    countdown = Countdown(sizes)
     ids = iter(range(100))
 
     def log(event: LogEvent, at: float, **fields: object) -> None:
         countdown.emit(logging.makeLogRecord({"event": event, "created": 1000 + at, **fields}))
 
-    def run(rule: str, name: str, start: float, end: float) -> None:
+    def run(rule: str, name: str, start: float, end: float) -> str:
         job = next(ids)
         log(LogEvent.JOB_INFO, start, jobid=job, rule_name=rule, wildcards={"name": name})
         log(LogEvent.JOB_FINISHED, end, job_id=job)
         log(LogEvent.PROGRESS, end)
+        return capsys.readouterr().err
 
-    def line(left: float, done: float, elapsed: float) -> str:
-        return f"{done / (done + left):.0%} of the work, {about(left * elapsed / done)} left\n"
-
-    log(LogEvent.RUN_INFO, 0, stats={"text": 1, "figure": 3, "a_train": 2, "b_train": 2})
+    log(LogEvent.RUN_INFO, 0, stats={"text": 1, "figure": 2, "a_train": 2, "b_train": 1})
+    seconds = 6 * START_S + 160
+    assert countdown.plan([*"ABCDEF"], 2) == (
+        f"Trains A, B, C, D and 2 more: 6 jobs, {about(seconds / 2)} on 2 core(s)"
+    )
     countdown.prints = True
-    run("text", "", 0, 2)
-    assert capsys.readouterr().err == ""  # a text says nothing of trainings
-    run("a_train", "1", 0, 102)
-    # one job of a, two of b with 15 operations on average, at the pace of a, and the figures
-    assert capsys.readouterr().err == line((2 + 50) + 2 * (2 + 15) + 3 * 2, 2 + 102, 102)
-    run("b_train", "1", 102, 144)  # it was slower: a smaller share is not printed
-    run("a_train", "2", 102, 154)
-    assert capsys.readouterr().err == line((2 + 80) + 3 * 2, 2 + 102 + 42 + 52, 154)
-    for _ in range(3):
-        run("figure", "", 154, 156)
-    run("b_train", "2", 154, 236)
-    assert capsys.readouterr().err == ""  # nothing is left
+    assert run("text", "", 0, 2) == ""  # a small part
+    assert run("b_train", "1", 0, 0.5) == ""  # from the store
+    done, left = 2 * START_S + 100, 3 * START_S + 50
+    assert run("a_train", "1", 0, 200) == (
+        f"{done / (done + left):.0%} of the work, {about(left * 200 / done)} left\n"
+    )
+    assert " of the work, " in run("a_train", "2", 200, 300)
+    assert run("figure", "", 300, 302) + run("figure", "", 300, 302) == ""  # nothing is left

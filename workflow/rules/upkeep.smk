@@ -9,11 +9,13 @@ import shutil
 import time
 
 
-from normscope.io.files import altered
+from normscope.io.files import altered, read_json
 from normscope.io.pins import not_as_pinned
 from normscope.io.store import KEY, default_store, keys, link_into, relink, reset_modes
 from normscope.io.store import find_damaged as damaged_entries
-from normscope.progress import LOGGER, Countdown
+from normscope.machine import usable_cores
+from normscope.nn.arms import LABELS
+from normscope.progress import LOGGER, Countdown, about, ending
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes
 # a folder that all jobs can access, for files other than their outputs
@@ -194,18 +196,27 @@ def say_start():
         return
     show_from(logging.WARNING)
     COUNTDOWN.prints = True
+    trained = [s for n, s in JOBS.items() if COUNTDOWN.planned[f"{n}_train"]]
+    norms = {
+        LABELS[cell.arm]: 0 for study in trained for cell in study.cells().values()
+    }
+    cores = 0 if GPUS else min(workflow.cores, usable_cores())
+    if norms:
+        print(COUNTDOWN.plan([*norms], cores), file=sys.stderr)
     print("Ctrl-C stops; the same command goes on from there", file=sys.stderr)
-    if CONFIG.card is not None:
-        print(CONFIG.card.promise(), file=sys.stderr)
 
 
 def say_results():
-    """Print where the pages are."""
+    """Print what was found, where the pages are, and the next command."""
     show_from(logging.INFO)
-    for norm in CONFIG.card.norm if CONFIG.card is not None else []:
-        card = Path(f"results/card/{norm}/card.html").absolute()
-        if card.is_file():
-            LOGGER.info(f"Card: {card}; its tables: results/card/tables")
-    page = Path("results/paper/summary.html").absolute()
-    if page.is_file():
-        LOGGER.info(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")
+    folder, made = Path("results/paper").absolute(), COUNTDOWN.planned
+    frame = made["render"] and folder / "frame.json"
+    answers = [Path(path) for path in (cards() if made["card_page"] else ())]
+    words = {
+        "jobs": made.total(),
+        "time": about(time.time() - COUNTDOWN.began),
+        "frame": read_json(frame) if frame and frame.is_file() else None,
+        "page": folder / "summary.html",
+        "cards": {p.absolute(): read_json(p) for p in answers if p.suffix == ".json"},
+    }
+    LOGGER.info(ending(Path(PROJECT, "workflow/report/terminal.txt"), words))

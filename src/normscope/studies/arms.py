@@ -131,12 +131,6 @@ def arm_legend(figure: Figure, notes: Mapping[str, str] | None = None) -> None:
     style.legend_below(figure, arms, min(len(arms), 4 if not notes else 3))
 
 
-def sample_sizes(models: pd.DataFrame, by: Sequence[str] = ("arm", "placement")) -> dict[str, str]:
-    """``n = 6`` of each arm; a range where groups of an arm differ."""
-    counts = models.groupby(list(by))["seed"].nunique().groupby("arm")
-    return {str(arm): style.sample_size(n) for arm, n in counts}
-
-
 def means(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
     """Means over models of each group, with the number of seeds, n, and of values, ``n_<column>``.
 

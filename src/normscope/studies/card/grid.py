@@ -1,6 +1,5 @@
 """The card's part of the configuration: norms and a budget, which decides everything else."""
 
-import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -183,20 +182,6 @@ class Card(Study):
         too few to decide anything.
         """
         return {name: detectable(self.regimes[name].seeds, SPREAD) for name in COMPARED}
-
-    def promise(self) -> str:
-        """What the card can find, in a sentence that is printed before it starts."""
-        differences = [
-            f"{nats:.3f} nats in regime {name}"
-            for name, nats in self.resolution().items()
-            if not math.isnan(nats)
-        ]
-        if not differences:
-            return f"Budget {self.budget}: too few seeds to decide anything"
-        return (
-            f"Budget {self.budget}: finds differences to LayerNorm of {', '.join(differences)} "
-            f"with a probability of 0.9, if differences of two models scatter by {SPREAD} nats"
-        )
 
     def context(self) -> int:
         return max(regime.model.block_size for regime in self.regimes.values())

@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from normscope.errors import Explained
-from normscope.formats import GENERAL, PERCENT, SCIENTIFIC, SIGNIFICANT, Format, decimals
+from normscope.formats import (
+    GENERAL,
+    INTEGER,
+    PERCENT,
+    SCIENTIFIC,
+    SIGNIFICANT,
+    Format,
+    decimals,
+)
 from normscope.io.files import read_json
 from normscope.io.tables import Tables, read_table
 from normscope.nn.arms import ARMS, LABELS
@@ -20,6 +28,7 @@ from normscope.pages.markdown import figure
 from normscope.pages.page import page
 from normscope.pages.table import (
     Column,
+    Field,
     Number,
     PageTable,
     Row,
@@ -38,14 +47,15 @@ from normscope.pages.template import card_text
 from normscope.statistics.summary import select
 from normscope.studies.arms import means
 from normscope.studies.card.figures import card
-from normscope.studies.card.grid import COMPARED, Card, budgets
+from normscope.studies.card.grid import COMPARED, Card
 from normscope.studies.card.recipe import REFERENCE, SWEPT
 from normscope.studies.card.tables import NEAR, SIGNED, SPEED, TABLES
 from normscope.studies.card.tabulate import RELEVANT, outcome
 
-FIGURE, TITLE = "card", "Loss above that of LayerNorm, and loss by learning rate"
+FIGURE, TITLE = "card", "Loss above that of LayerNorm by condition, and loss by learning rate"
 KEPT, RUN, COSTS = "card", "run.json", "speed.csv"  # in the evidence
-RATIO = decimals(2)
+RATIO, MILLIONS = decimals(2), decimals(1)
+UNCHANGED = 1e-3  # relative change of an output, below which it counts as none
 TYPICAL = 1024  # the width whose speed is among the facts
 DEEP = {"depth": 48, "init": "xavier"}  # the untrained networks that are among the facts
 ARM = derived("norm", lambda row: LABELS[row["arm"]])
@@ -111,84 +121,85 @@ def drawing(cards: Cards, norm: str) -> tuple[bytes, str]:
     """The figure of a card as SVG, and its caption."""
     style.use(cards.look.font_pt)
     others = [arm for arm in cards.config.regimes[SWEPT].others if arm != norm]
-    drawn, caption = card.draw(cards.tables, cards.look, norm, others, SWEPT)
+    names = {regime: condition(cards, {"regime": regime}) for regime in COMPARED}
+    drawn, caption = card.draw(cards.tables, cards.look, norm, others, names)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, FIGURE)
         style.save(drawn, path)
         return path.with_suffix(".svg").read_bytes(), caption
 
 
+DIFFERENCE = estimate(
+    "difference from LayerNorm", "difference", "difference_low", "difference_high", SIGNED
+)
+ANSWERS = {
+    "same": "trains as well as",
+    "better": "trains better than",
+    "worse": "trains worse than",
+    "fails": "trains less reliably than",
+    "undecided": "may train better or worse than",
+}
+
+
 def answers(cards: Cards, norm: str) -> list[Row]:
-    """The comparisons with LayerNorm that answer a card's question, one per regime."""
-    rows = select(cards.tables["compared"], arm=norm)
-    return [to_rows(select(rows, regime=regime))[0] for regime in COMPARED]
+    """The comparisons with LayerNorm that answer a card's question, the longest training first."""
+    rows = to_rows(select(cards.tables["compared"], arm=norm))
+    steps = {name: -cards.config.regimes[name].steps for name in COMPARED}
+    rows = [row for row in rows if row["regime"] in steps]
+    return sorted(rows, key=lambda row: steps[row["regime"]])
 
 
 def headline(cards: Cards, norm: str) -> str:
-    """The answer of a card in one line."""
-    label, reference = LABELS[norm], LABELS[REFERENCE]
+    """The answer of a card in one line, which rests on the longest training."""
     if norm == REFERENCE:
-        return f"{label} is the norm that the others are compared with"
-    outcomes = {regime_name(cards, row["regime"]): outcome(row) for row in answers(cards, norm)}
-    if set(outcomes.values()) == {"undecided"}:
-        return f"Undecided whether {label} trains as well as {reference} here"
-    words = {
-        "same": f"trains as well as {reference}",
-        "better": f"trains better than {reference}",
-        "worse": f"trains worse than {reference}",
-        "fails": "fails to train",
-        "undecided": "is undecided",
-    }
-    if len(set(outcomes.values())) == 1:
-        return f"{label} {words[next(iter(outcomes.values()))]} here"
-    where = {
-        said: ", ".join(r for r, s in outcomes.items() if s == said) for said in outcomes.values()
-    }
-    return f"{label} " + "; ".join(f"{words[said]} ({names})" for said, names in where.items())
+        return f"{LABELS[norm]} is the norm that the others are compared with"
+    row, *others = answers(cards, norm)
+    shown, regime = outcome(row), row["regime"]
+    cells = select(cards.tables["compared"], regime=regime)
+    is_at_edge = cells["at_edge"][cells["arm"].isin([norm, REFERENCE])].any()
+    unlike = [one for one in others if outcome(one) != shown]
+    parts = [
+        row["reads"] if shown in ("fails", "undecided") else "",
+        f"{DIFFERENCE.column.text(DIFFERENCE.cell(row))} nats, n = {row['pairs']}",
+        "at the learning rates tried" if is_at_edge else "",
+    ]
+    return (
+        f"{LABELS[norm]} {ANSWERS[shown]} {LABELS[REFERENCE]}{' here' * (not unlike)} after "
+        f"{cards.config.regimes[regime].steps:,} steps: {', '.join(filter(None, parts))}"
+        + "".join(f"; {condition(cards, one)}: {one['reads']}" for one in unlike)
+    )
 
 
-def regime_name(cards: Cards, regime: str) -> str:
-    """What tells a regime of the answer from the others, such as ``300 steps`` or ``4 blocks``."""
-    one, swept = cards.config.regimes[regime], cards.config.regimes[SWEPT]
-    is_deeper = one.n_layer != swept.n_layer
-    return f"{one.n_layer} blocks" if is_deeper else f"{one.steps:,} steps"
+def condition(cards: Cards, row: Row) -> str:
+    """What tells a regime from the others, such as ``300 steps``, ``4 blocks`` or ``batch 1``."""
+    one, swept = cards.config.regimes[row["regime"]], cards.config.regimes[SWEPT]
+    if row["regime"] not in COMPARED:
+        return row["regime"].replace("_", " ")
+    return f"{one.n_layer} blocks" if one.n_layer != swept.n_layer else f"{one.steps:,} steps"
 
 
 def page_words(cards: Cards, norm: str) -> dict[str, Any]:
     """The words of the card's template."""
-    config, names, custom = cards.config, list(budgets()), ARMS[norm].norm.custom
-    larger = names[names.index(config.budget) + 1 :][:1]
+    config, runs, custom = cards.config, cards.tables["runs"], ARMS[norm].norm.custom
     return {
         "label": LABELS[norm],
         "norm": norm,
         "source": ARMS[norm].source,
         "headline": headline(cards, norm),
         "is_reference": norm == REFERENCE,
-        "undecided": any(outcome(row) == "undecided" for row in answers(cards, norm)),
-        "larger": [
-            {
-                "budget": name,
-                "seeds": budgets()[name][SWEPT].seeds,
-                "nats": resolution(config, name),
-            }
-            for name in larger
-        ],
         "relevant": RELEVANT,
+        "unchanged": UNCHANGED,
+        "parameters": Number(runs["parameters"].max() / 1e6, MILLIONS),
         "inexact": custom is not None and not custom.is_exact,
         "budget": config.budget,
         "level": Number(cards.look.level, PERCENT),
-        "models": Number(len(cards.tables["runs"]) + len(cards.tables["trials"]), GENERAL),
+        "models": Number(len(runs) + len(cards.tables["trials"]), GENERAL),
         "regimes": [
-            {"name": name.replace("_", " "), **regime.model_dump()}
+            {"name": condition(cards, {"regime": name}), **regime.model_dump()}
             | {"rates": ", ".join(f"{rate:g}" for rate in regime.learning_rates)}
             for name, regime in config.regimes.items()
         ],
     }
-
-
-def resolution(config: Card, budget: str) -> str:
-    """The smallest difference that another budget would find after as many steps."""
-    return SIGNED.text(config.model_copy(update={"budget": budget}).resolution()[SWEPT]).lstrip("+")
 
 
 def page_tables(cards: Cards, norm: str) -> dict[str, PageTable]:
@@ -196,39 +207,18 @@ def page_tables(cards: Cards, norm: str) -> dict[str, PageTable]:
     others = cards.config.regimes[SWEPT].others
     shown = list(dict.fromkeys([norm, *others, *cards.config.norm]))
     losses = cards.tables["compared"]
-    losses = losses[losses["arm"].isin(shown)]
-    is_main = losses["regime"].isin(COMPARED)
-    return {
-        "answer": tabulate(
-            "Loss above that of LayerNorm",
-            answers(cards, norm) if norm != REFERENCE else [],
-            [
-                text("models", "regime", label=lambda name: regime_name(cards, name)),
-                estimate("difference", *DIFFERENCE, SIGNED),
-                *declared(TABLES["compared"], "pairs", "reads"),
-            ],
-        ),
-        "facts": facts_table(cards, shown),
-        "compared": loss_table(losses[is_main], "Loss by regime"),
-        "variations": loss_table(losses[~is_main], "Loss under other conditions"),
-        "speed": speed_table(cards.speed[cards.speed["arm"].isin(shown)]),
-    }
-
-
-DIFFERENCE = ("difference", "difference_low", "difference_high")
-
-
-def loss_table(rows: pd.DataFrame, title: str) -> PageTable:
-    """Losses by regime and norm, with the differences to LayerNorm."""
-    columns = TABLES["compared"]
-    fields = [
-        text("regime", label=lambda name: name.replace("_", " ")),
-        *(ARM, *declared(columns, "n"), setting("learning rate")),
-        *declared(columns, "failed", "mean"),
-        estimate("minus LayerNorm", *DIFFERENCE, SIGNED),
-        *declared(columns, "resolved", "reads"),
+    compared = [
+        derived("condition", lambda row: condition(cards, row)),
+        *(DIFFERENCE, number("n", "pairs", INTEGER), text("result", "reads")),
+        setting("learning rate"),
     ]
-    return tabulate(title, rows, fields)
+    more = declared(TABLES["compared"], "failed", "mean", "resolved")
+    rows = answers(cards, norm) if norm != REFERENCE else []
+    return {
+        "answer": tabulate("Validation loss, less that of LayerNorm", rows, compared),
+        "facts": facts_table(cards, list(dict.fromkeys([norm, *others]))),
+        "compared": tabulate("Losses", losses[losses["arm"].isin(shown)], [ARM, *compared, *more]),
+    }
 
 
 def labels(names: str) -> str:
@@ -243,21 +233,24 @@ def rates(row: Row) -> str | None:
     return f"{row['from']:g}" + f" to {row['to']:g}" * (row["to"] > row["from"])
 
 
+def change(title: str, name: str) -> Field:
+    """A fact about how much the output changes."""
+    return derived(title, lambda row: "none" if row[name] < UNCHANGED else row[name], SCIENTIFIC)
+
+
 LOG = Format("scientific", log=True)
 FACTS = (
     number("best learning rate", "best", GENERAL),
     derived(f"learning rates within {NEAR} nats of it", rates),
     number("largest learning rate at which no model failed", "stable", GENERAL),
     text("nearest built-in norm", "nearest", label=labels),
-    number("its relative difference", "difference", SCIENTIFIC),
-    number("its difference for large tokens", "large", SCIENTIFIC),
-    yes_no("its parameters start with the same values", "starts"),
+    change("its outputs differ by", "difference"),
     number("parameters at this width", "parameters", GENERAL),
-    number("change of the output for tokens ten times as large", "scale", SCIENTIFIC),
-    number("for tokens shifted by a number in all channels", "shift", SCIENTIFIC),
-    number("between rotating its input and its output", "rotation", SCIENTIFIC),
-    number("if the other tokens of the window change", "tokens", SCIENTIFIC),
-    number("if the other windows of the batch change", "batch", SCIENTIFIC),
+    change("change of the output for tokens ten times as large", "scale"),
+    change("for tokens shifted by a number in all channels", "shift"),
+    change("between rotating its input and its output", "rotation"),
+    change("if the other tokens of the window change", "tokens"),
+    change("if the other windows of the batch change", "batch"),
     yes_no("each channel is mapped by itself", "elementwise"),
     number("share of the gradient along 1, at its output", "mean_in", PERCENT),
     number("at its input", "mean_out", PERCENT),
@@ -300,9 +293,3 @@ def facts_table(cards: Cards, shown: list[str]) -> PageTable:
 def log(value: float) -> float:
     """The logarithm; NaN of what is not positive and finite, such as a gradient that vanishes."""
     return math.log(value) if 0 < value < math.inf else math.nan
-
-
-def speed_table(speed: pd.DataFrame) -> PageTable:
-    """Times and memory next to those of torch's norms."""
-    columns = [column.name for column in SPEED.columns if column.name != "arm"]
-    return tabulate("Cost", speed, [ARM, *declared(SPEED, *columns)])

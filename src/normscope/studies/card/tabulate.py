@@ -78,8 +78,7 @@ def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
         if cell["arm"] != REFERENCE:
             row |= paired_difference(pairs, recipe.level)
             row["resolved"] = detectable(len(pairs), float(pairs.std()), 1 - recipe.level)
-            edges = row["at_edge"] or bool(len(reference) and reference["at_edge"].iloc[0])
-            row["reads"] = reading(row, at_edge=edges)
+            row["reads"] = reading(row)
         rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["compared"].names)
 
@@ -99,23 +98,14 @@ def outcome(row: Mapping[str, Any]) -> Shown:
     return "worse" if low > 0 else "better" if high < 0 else "undecided"
 
 
-def reading(row: Mapping[str, Any], *, at_edge: bool) -> str:
-    """What a row of table compared shows, in words.
-
-    Args:
-        row: n, failed, pairs, difference_low and difference_high.
-        at_edge: Whether one of the two was trained at the smallest or largest rate that was tried.
-    """
+def reading(row: Mapping[str, Any]) -> str:
+    """What a row of table compared shows, in words."""
     if row["failed"]:
         return f"{row['failed']:.0f} of {row['n']:.0f} models fail"
     if row["pairs"] < FEWEST:
         return f"{row['pairs']:.0f} seeds decide nothing"
-    low, high = row["difference_low"], row["difference_high"]
-    at = " at the rates tried" if at_edge else ""
-    is_small = outcome(row) == "same"
-    if low > 0 or high < 0:
-        return f"{'worse' if low > 0 else 'better'}{at}" + ", by less than 0.05" * is_small
-    return f"no difference {'above 0.05' if is_small else 'found'}{at}"
+    shown = outcome(row)
+    return f"same, within {RELEVANT} nats" if shown == "same" else shown
 
 
 def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:

@@ -55,10 +55,8 @@ def models(losses: dict[tuple[str, str], float], failed: int = 0) -> pd.DataFram
     ("difference", "failed", "reads"),
     [
         (0.3, 0, "worse"),
-        (0.03, 0, "worse, by less than 0.05"),
+        (0.03, 0, "same, within 0.05 nats"),
         (-0.3, 0, "better"),
-        (-0.03, 0, "better, by less than 0.05"),
-        (0.0, 0, "no difference above 0.05"),
         (0.3, 5, "5 of 8 models fail"),
         (0.3, 1, "1 of 8 models fail"),
     ],
@@ -79,24 +77,24 @@ def test_few_or_scattered_models_decide_nothing():
     scattered = runs.assign(capped_loss=runs["capped_loss"] + 5 * (runs["seed"] % 2))
     scattered.loc[scattered["arm"] == "layernorm", "capped_loss"] = 4.5
     wide = tabulate.compare(scattered, recipe()).set_index("arm")
-    assert wide.loc["dyt", "reads"] == "no difference found"
+    assert wide.loc["dyt", "reads"] == "undecided"
 
 
 @pytest.mark.parametrize(
-    ("losses", "failed", "answer"),
+    ("losses", "failed", "start", "end"),
     [
-        ((2.0, 2.0, 2.0), 0, "DyT trains as well as LayerNorm here"),
-        ((2.3, 2.3, 2.3), 0, "DyT trains worse than LayerNorm here"),
-        ((1.7, 1.7, 1.7), 8, "DyT fails to train here"),
+        ((2.0, 2.0, 2.0), 0, "DyT trains as well as LayerNorm here", "nats, n = 8"),
+        ((2.3, 2.3, 2.3), 0, "DyT trains worse than LayerNorm here", "nats, n = 8"),
+        ((1.7, 1.7, 1.7), 8, "DyT trains less reliably than LayerNorm here", "nats, n = 8"),
         (
             (2.3, 1.7, 2.3),
             0,
-            "DyT trains worse than LayerNorm (300 steps, 4 blocks); "
-            "trains better than LayerNorm (1,000 steps)",
+            "DyT trains better than LayerNorm after 1,000 steps: −0.300 ",
+            "nats, n = 8; 300 steps: worse; 4 blocks: worse",
         ),
     ],
 )
-def test_the_answer_of_a_card(losses, failed, answer):
+def test_the_answer_of_a_card_rests_on_the_longest_training(losses, failed, start, end):
     rows = {("layernorm", regime): 2.0 for regime in COMPARED}
     rows |= {("dyt", regime): loss for regime, loss in zip(COMPARED, losses, strict=True)}
     runs = models(rows, failed)
@@ -107,10 +105,14 @@ def test_the_answer_of_a_card(losses, failed, answer):
             pages.Cards(Card(norm=["dyt"]), tables, pd.DataFrame(), LOOK, {}), norm
         )
 
-    assert headline(runs) == answer
+    assert headline(runs).startswith(start)
+    assert headline(runs).endswith(end)
     assert "is the norm that the others are compared with" in headline(runs, "layernorm")
     few = runs[runs["seed"] < 16].assign(failed=0)
-    assert headline(few) == "Undecided whether DyT trains as well as LayerNorm here"
+    assert headline(few).startswith("DyT may train better or worse than LayerNorm here")
+    for arm in ("layernorm", "dyt"):  # a better rate may lie beyond, of either
+        at_edge = runs.assign(at_edge=runs["arm"] == arm)
+        assert "at the learning rates tried" in headline(at_edge)
 
 
 @pytest.mark.parametrize("is_exact", [True, False])
@@ -122,7 +124,7 @@ def test_a_backward_pass_that_is_no_derivative_is_named(
     add(Row("mine", "Mine", "n.py:N", {"statistic": "custom", "custom": custom.model_dump()}))
     rows = {(arm, regime): 2.0 for arm in ("layernorm", "mine") for regime in COMPARED}
     tables = {"compared": tabulate.compare(models(rows), recipe())}
-    tables |= dict.fromkeys(("runs", "trials"), pd.DataFrame())
+    tables |= {"runs": pd.DataFrame({"parameters": [1]}), "trials": pd.DataFrame()}
     cards = pages.Cards(Card(norm=["mine"]), tables, pd.DataFrame(), LOOK, {})
     assert pages.page_words(cards, "mine")["inexact"] != is_exact
 
@@ -150,19 +152,6 @@ def test_a_rate_at_which_a_compared_model_failed_is_not_stable():
     runs = pd.DataFrame({"arm": "dyt", "learning_rate": 0.03, "failed": [0, 1]})
     (row,) = tabulate.sensitivity(trials, runs).to_dict("records")
     assert (row["best"], row["stable"]) == (0.03, 0.01)
-
-
-def test_a_rate_at_the_edge_is_named_whosever_it_is():
-    runs = models({("layernorm", "short"): 2.0, ("dyt", "short"): 1.7})
-    runs.loc[runs["arm"] == "layernorm", "at_edge"] = True
-    by_arm = tabulate.compare(runs, recipe()).set_index("arm")
-    assert by_arm.loc["dyt", "reads"] == "better at the rates tried"
-    same = runs.assign(capped_loss=2.0 + 0.001 * runs["seed"] * (runs["arm"] == "dyt"))
-    by_arm = tabulate.compare(same, recipe()).set_index("arm")
-    assert by_arm.loc["dyt", "reads"] == "worse at the rates tried, by less than 0.05"
-    close = same.assign(capped_loss=2.0 + (-1) ** same["seed"] * 0.01 * (same["arm"] == "dyt"))
-    by_arm = tabulate.compare(close, recipe()).set_index("arm")
-    assert by_arm.loc["dyt", "reads"] == "no difference above 0.05 at the rates tried"
 
 
 def test_the_reported_rate_is_the_one_that_was_trained():

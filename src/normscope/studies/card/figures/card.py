@@ -12,6 +12,8 @@ from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import arm_look
+from normscope.studies.card.recipe import SWEPT
+from normscope.studies.card.tabulate import RELEVANT
 from normscope.studies.sweeps import draw_panel
 
 MM_PER_ROW, ROOM_MM, LEAST_MM = 5, 28, 60
@@ -20,8 +22,10 @@ LEAST = 0.06  # nats that are shown in any case
 ROOM = 0.1  # nats around the losses of models that learned
 
 
-def differences(axis: Axes, runs: pd.DataFrame, compared: pd.DataFrame) -> None:
-    """A row per regime and norm: every seed, and the mean with its interval."""
+def differences(
+    axis: Axes, runs: pd.DataFrame, compared: pd.DataFrame, names: Mapping[str, str]
+) -> None:
+    """A row per norm and regime: every seed, and the mean with its interval."""
     reference = select(compared, reads="the reference")["arm"].iloc[0]
     rows = compared[compared["difference"].notna()].to_dict("records")
     ends = [-LEAST, LEAST]
@@ -37,11 +41,10 @@ def differences(axis: Axes, runs: pd.DataFrame, compared: pd.DataFrame) -> None:
         bounds = row["difference_low"], row["difference_high"]
         style.dash(axis, row["difference"], y, bounds, color=look["color"])
         ends += [*above]
+    for end in (-RELEVANT, RELEVANT):
+        axis.axvline(end, color="0.6", linestyle=":", linewidth=0.8)
     style.baseline(axis, 0, vertical=True)
-    regimes = [row["regime"].replace("_", " ") for row in rows]
-    style.name_rows(
-        axis, [f"{ARMS[r['arm']].label}, {n}" for r, n in zip(rows, regimes, strict=True)]
-    )
+    style.name_rows(axis, [f"{ARMS[row['arm']].label}, {names[row['regime']]}" for row in rows])
     axis.set_xlim(1.2 * min(ends), 1.2 * max(ends))
     style.symlog(axis, LINEAR)
     axis.set_xlabel(f"loss above that of {ARMS[reference].label} (nats)")
@@ -57,22 +60,33 @@ def rates(axis: Axes, trials: pd.DataFrame) -> None:
 
 
 def draw(
-    tables: Mapping[str, pd.DataFrame], look: Look, norm: str, others: Sequence[str], sweep: str
+    tables: Mapping[str, pd.DataFrame],
+    look: Look,
+    norm: str,
+    others: Sequence[str],
+    names: Mapping[str, str],
 ) -> tuple[Figure, str]:
-    """Left: losses above LayerNorm's by regime. Right: pilot losses against the learning rate."""
+    """Left: losses above LayerNorm's by regime. Right: pilot losses against the learning rate.
+
+    Of the ``others``, the swept regime alone is shown; ``names`` are labels of the shown regimes.
+    """
     shown = [norm, *others]
     runs, compared, trials = (
         tables[name][tables[name]["arm"].isin(shown)] for name in ("runs", "compared", "trials")
     )
-    of_norm = compared["arm"].eq(norm) | compared["regime"].eq(sweep)
+    of_norm = compared["arm"].eq(norm) | compared["regime"].eq(SWEPT)
     of_norm |= compared["reads"].eq("the reference")
-    compared = compared[of_norm]
+    compared = compared[of_norm & compared["regime"].isin(names)]
+    compared = compared.sort_values("arm", key=lambda arms: arms.ne(norm), kind="stable")
     height = max(LEAST_MM, MM_PER_ROW * int(compared["difference"].notna().sum())) + ROOM_MM
     figure, axes = style.canvas(look.width_mm, height, 1, 2, shared=False)
-    differences(axes[0, 0], runs, compared)
-    rates(axes[0, 1], select(trials, regime=sweep))
+    differences(axes[0, 0], runs, compared, names)
+    rates(axes[0, 1], select(trials, regime=SWEPT))
     arms = style.labelled([axes[0, 1]])  # on top, where a page shows it without scrolling
     figure.legend([*arms.values()], [*arms], loc="outside upper center", ncols=len(arms))
     n = compared.groupby("regime", sort=False)["n"].max()
-    sizes = ", ".join(f"{str(name).replace('_', ' ')} {count}" for name, count in n.items())
-    return figure, f"n of each norm: {sizes}. Bars: {look.level:.0%} t intervals over pairs."
+    sizes = ", ".join(f"{names[str(name)]} {count}" for name, count in n.items())
+    return figure, (
+        f"n of each norm: {sizes}. Bars: {look.level:.0%} t intervals over pairs. Between "
+        "the dotted lines, a difference counts as none. Right: pilot models."
+    )
