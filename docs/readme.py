@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
 SHORT = ("statement", "source", "verdict", "found")
-LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
+LOSS = ("norm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
 ANSWERS = (
     # question; answer, with the means of the sides; the statement, comparison and outcome it needs
@@ -153,7 +153,9 @@ def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
     config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
     arms = table("main", "arms")
-    measured = read_yaml(ROOT / "config.yaml")["main"]["measures"]["protocols"]
+    main = read_yaml(ROOT / "config.yaml")["main"]
+    losses = arms[arms["protocol"].isin(main["measures"]["protocols"])]
+    titles = {"protocol": {key: one["title"] for key, one in main["protocols"].items()}}
     copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
     costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])
     shapes, models = table("depth", "by_shape"), table("pretrained", "by_model")
@@ -167,7 +169,7 @@ def tables() -> dict[str, PageTable]:
         "scoreboard": scoreboard({"the evidence": ledger}),
         "statements": claims_table(ledger).select(*SHORT),
         "copy": copy.select(
-            *("arm", "n", "learning rate", "loss", "accuracy", "calibrated loss"),
+            *("norm", "n", "learning rate", "loss", "accuracy", "calibrated loss"),
             *("accuracy without context", "effective rank"),
         ),
         "surrogates": costs.select(
@@ -179,8 +181,8 @@ def tables() -> dict[str, PageTable]:
             *("stream per block", "least singular value"),
         ),
         "regimes": regime_table(ledger, table("main", "chosen")),
-        "losses": loss_table(arms[arms["protocol"].isin(measured)]).select("protocol", *LOSS),
-        "norms": norm_table(table("main", "norms")),
+        "losses": loss_table(losses.replace(titles)).select("protocol", *LOSS),
+        "norms": norm_table(table("main", "norms").replace(titles)),
         "slopes": slope_table(table("main", "slopes")),
         "towers": tower_table(table("main", "towers")),
         "pretrained": gain_table(models[models["experiment"] != "twins"]).select(

@@ -47,7 +47,7 @@ def test_a_figure_has_titles_and_sample_sizes(name):
 LINES = [
     ("loss", 0, [0.5], None),  # above the baseline's, which has the same seeds
     ("rates", 0, None, [LOSSES[0] + 0.015 + more for more in (0, 0.5, 0.5)]),
-    ("batch_size", 1, None, [1, 0]),
+    ("batch_size", 0, None, [1, 0]),
     ("decisive", 0, STEPS, [1 + 3 / step for step in STEPS]),
     ("decisive", 1, None, [1.25, 1, 1.25]),
     ("decisive", 4, None, [math.sqrt(1.25 * 1.5), 1, math.sqrt(1.25 * 1.5)]),

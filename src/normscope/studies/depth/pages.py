@@ -29,6 +29,7 @@ from normscope.studies.depth.tables import HEADINGS, TABLES
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
+FORMATS = {"smallest": decimals()}  # what rounds to 0 is a rounding error of 0
 NETWORK = [
     text("norm", "arm", lambda arm: ARMS[arm].label),
     *declared(TABLES["by_shape"], "placement", "residual", "init", "depth"),
@@ -42,7 +43,10 @@ def rate_table(by_shape: pd.DataFrame) -> PageTable:
         *NETWORK,
         text("state"),
         derived("n", _models),
-        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in HEADINGS.items()),
+        *(
+            at(key, estimate(title, form=FORMATS.get(key, SCIENTIFIC)))
+            for key, title in HEADINGS.items()
+        ),
     ]
     rows = crossed(shown, [*SHAPE, "state"], "measure")
     return tabulate("Signal and gradient, block by block", rows, fields)

@@ -34,7 +34,7 @@ from normscope.studies.study import Settings
 
 AVERAGE = "average: published of all norms, corrected of block norms"
 SIGNED = decimals(sign=True)
-ARM = text("arm", label=lambda arm: ARMS[arm].label)
+ARM = text("norm", "arm", label=lambda arm: ARMS[arm].label)
 WHERE = (
     ARM,
     text("attention"),

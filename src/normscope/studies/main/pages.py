@@ -52,19 +52,19 @@ at the start, and alpha = 1 (Zhu et al. 2025, arXiv:2503.10622).""",
 
 
 SHOWN = {  # measures by the heading of their column
-    "stream_growth": "stream",
-    "gradient_spread": "gradients",
-    "free_blocks": "free blocks",
-    "uniform_cosine": "cosine",
-    "unselectable": "unselectable",
-    "unselectable_keys": "keys",
-    "largest_score": "score",
-    "sink": "first",
-    "sigma_growth": "sigma",
-    "one_refined_loss": "one norm",
+    "stream_growth": "growth of the residual stream",
+    "gradient_spread": "spread of gradients",
+    "free_blocks": "removable blocks",
+    "uniform_cosine": "cosine with the mean direction",
+    "unselectable": "unselectable inputs",
+    "unselectable_keys": "unselectable keys",
+    "largest_score": "largest score",
+    "sink": "attention on the first position",
+    "sigma_growth": "growth of the deviation",
+    "one_refined_loss": "one norm frozen",
 }
 SIGNED = decimals(sign=True)
-ARM = derived("arm", lambda row: arm_label(row["arm"], row["placement"]))
+ARM = derived("norm", lambda row: arm_label(row["arm"], row["placement"]))
 CELL = [text("protocol"), ARM]
 
 
@@ -218,7 +218,7 @@ def tower_table(towers: pd.DataFrame) -> PageTable:
         count("n"),
         mean("log of the factor per layer", "collapse_rate", decimals()),
     ]
-    return tabulate("Attention without residual connections", rows, fields)
+    return tabulate("Attention-only stacks", rows, fields)
 
 
 def loss_numbers(arms: pd.DataFrame) -> dict[str, Number]:

@@ -36,7 +36,7 @@ SHOWN = (  # columns of runs.csv
 )
 
 
-ARM = text("arm", label=lambda arm: ARMS[arm].label)
+ARM = text("norm", "arm", label=lambda arm: ARMS[arm].label)
 
 
 def cell_table(cells: pd.DataFrame, task: str) -> PageTable:

@@ -57,7 +57,7 @@ def test_losses_have_intervals_and_differences_that_read_as_these_allow():
     table = shown(loss_table(pd.DataFrame([case for case, _ in CASES])))
     assert [r["reads"] for r in table] == [reads for _, reads in CASES]
     assert table[5] == {
-        **{"protocol": "nanogpt", "arm": "LayerNorm, pre", "n": "6", "rates": "3"},
+        **{"protocol": "nanogpt", "norm": "LayerNorm, pre", "n": "6", "rates": "3"},
         "learning rate": "0.003",
         **{"failed": "0", "loss": "1.900", "interval": "[1.850, 1.950]"},
         **{"difference": "+0.500", "its interval": "[+0.010, +0.990]", "reads": "worse"},
