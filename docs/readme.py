@@ -8,22 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from normscope.formats import INTEGER, Format
+from normscope.formats import INTEGER
 from normscope.io.files import write_text
-from normscope.io.yamlfile import read_yaml
 from normscope.pages.markdown import pipe_table
-from normscope.pages.statements import claims_table, effect, scoreboard
-from normscope.pages.table import Column, PageTable, Quantity
-from normscope.statistics.estimate import estimate_median
+from normscope.pages.statements import effect, scoreboard
+from normscope.pages.table import Column, PageTable
 from normscope.statistics.summary import select
-from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
-from normscope.studies.main.pages import (
-    loss_table,
-    norm_table,
-    slope_table,
-    tower_table,
-)
+from normscope.studies.main.pages import loss_table, norm_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
 from normscope.verdicts.verdict import Verdicts, read
@@ -32,8 +24,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
 SHORT = ("statement", "source", "verdict", "found")
-LOSS = ("norm", "n", "failed", "learning rate", "loss", "interval")
-DIFFERENCE = ("difference", "its interval", "reads")
+TRAINED = ("layernorm", "layernorm_plain", "rmsnorm", "rmsnorm_plain", "batchnorm", "none")
+LOSS = ("norm", "n", "learning rate", "loss")
+DIFFERENCE = ("difference", "its interval")
 ANSWERS = (
     # question; answer, with the means of the sides; the statement, comparison and outcome it needs
     (
@@ -126,68 +119,32 @@ def answer_table(verdicts: Verdicts) -> PageTable:
     return PageTable("Answers", columns, tuple(rows))
 
 
-def regime_table(ledger: Verdicts, chosen: pd.DataFrame) -> PageTable:
-    """DyT's loss relative to LayerNorm's, by amount of training text, next to the published.
-
-    These are medians over all seeds, because failed models leave a comparison of means open.
-    """
-    columns = (
-        *map(Column, ("statement", "published")),
-        Column("here", Format("percent", sign=True)),
-        *(Column(name, INTEGER) for name in ("n", "failed")),
-    )
-    rows = []
-    for one in ledger.verdicts:
-        if one.document == "dyt_regimes" and one.statement.comparisons:
-            of_text = select(chosen, protocol=one.key.rpartition("_")[2]).set_index("seed")
-            dyt, layernorm = (select(of_text, arm=arm) for arm in ("dyt_two", "layernorm"))
-            above = (dyt["val_loss"] / layernorm["val_loss"] - 1).dropna()
-            failed = int((dyt["failed"] > layernorm["failed"]).sum())
-            found = estimate_median(list(above), ledger.level)
-            median = Quantity(found.mean, found.low, found.high)
-            rows.append((one.statement.says, one.statement.theirs, median, found.n, failed))
-    return PageTable("DyT by training text", columns, tuple(rows))
-
-
 def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
     config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
-    arms = table("main", "arms")
-    main = read_yaml(ROOT / "config.yaml")["main"]
-    losses = arms[arms["protocol"].isin(main["measures"]["protocols"])]
-    titles = {"protocol": {key: one["title"] for key, one in main["protocols"].items()}}
-    copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
-    costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])
-    shapes, models = table("depth", "by_shape"), table("pretrained", "by_model")
-    is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
-    is_shown &= shapes["depth"].isin([12, 48])
+    arms, models = table("main", "arms"), table("pretrained", "by_model")
+    small = select(arms, protocol="small")
+    cells = table("recall", "cells").query("n > 1")
+    copy = cell_table(cells, config["recall"]["published"]["task"])
+    costs = select(table("jacobian", "costs"), attention="softmax", feedback="backprop")
     return {
         "answers": answer_table(ledger),
         "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
-        "results": loss_table(select(arms, protocol="nanogpt")).select(*LOSS),
-        "small": loss_table(select(arms, protocol="small")).select(*LOSS, *DIFFERENCE),
         "scoreboard": scoreboard({"the evidence": ledger}),
-        "statements": claims_table(ledger).select(*SHORT),
-        "copy": copy.select(
-            *("norm", "n", "learning rate", "loss", "accuracy", "calibrated loss"),
-            *("accuracy without context", "effective rank"),
+        "small": loss_table(small[small["arm"].isin(TRAINED)]).select(*LOSS, *DIFFERENCE),
+        "large": loss_table(select(arms, protocol="nanogpt")).select(*LOSS, "interval"),
+        "placements": loss_table(select(arms, protocol="deep", arm="rmsnorm")).select(
+            *("norm", "n", "failed", "learning rate", "loss", "interval")
         ),
-        "surrogates": costs.select(
-            *("attention", "feedback", "penalty", "surrogate", "in"),
-            *("n", "failed", "rate", "exact rate", "cost", "interval", "loss"),
+        "copy": copy.select("norm", "n", "learning rate", "loss", "accuracy without context"),
+        "surrogates": cost_table(costs, config["jacobian"]["corrected"]).select(
+            *("surrogate", "in", "penalty", "n", "failed", "cost", "interval")
         ),
-        "depth": rate_table(shapes[is_shown]).select(
-            *("placement", "residual", "start", "blocks", "n", "gradient per block"),
-            *("stream per block", "least singular value"),
+        "norms": norm_table(select(table("main", "norms"), arm="layernorm")).select(
+            *("layer", "n", "at once", "after further steps")
         ),
-        "regimes": regime_table(ledger, table("main", "chosen")),
-        "losses": loss_table(losses.replace(titles)).select("protocol", *LOSS),
-        "norms": norm_table(table("main", "norms").replace(titles)),
-        "slopes": slope_table(table("main", "slopes")),
-        "towers": tower_table(table("main", "towers")),
         "pretrained": gain_table(models[models["experiment"] != "twins"]).select(
-            *("model", "norm", "study", "n prompts", "mean", "t against 1", "geometric mean"),
-            *("interval", "reads"),
+            *("model", "norm", "n prompts", "geometric mean", "interval")
         ),
     }
 

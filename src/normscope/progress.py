@@ -80,8 +80,9 @@ class Countdown(logging.Handler):
 
     def plan(self, norms: Sequence[str], cores: int) -> str:
         """What a run will do, in a line; its time on some cores, unless these are 0."""
-        others, n = len(norms) - MOST_NAMED, self.planned.total()
-        names = ", ".join(norms[:MOST_NAMED]) + f" and {others} more" * (others > 0)
+        named = ([name for name in norms if ", " not in name] or norms)[:MOST_NAMED]
+        others, n = len(norms) - len(named), self.planned.total()
+        names = ", ".join(named) + f" and {others} more" * (others > 0)
         time = about(self.seconds(self.planned) / (cores or 1))
         return f"Trains {names}: {n} jobs" + f", {time} on {cores} core(s)" * (cores > 0)
 
