@@ -53,6 +53,7 @@ class Flags(Strict):
     judge: bool = Field(
         default=False, description="judge the kept tables again, as after changed words"
     )
+    draw: bool = Field(default=False, description="draw the figures of the kept tables again")
 
 
 class Shown(Strict):
@@ -197,6 +198,26 @@ def keep_figures(names: Collection[str], flags: Flags) -> None:
     write_json(path, captions)
 
 
+def draw_kept(config: Config, flags: Flags, shown: Shown) -> None:
+    """Draw the figures whose tables are kept; the others stay as they are."""
+    entries = figures.load(FOLDER, config.studies)
+    look = config.figures.model_dump() | {"level": config.level}
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = []
+        for name in shown.figures:
+            entry, out = entries[name], Path(folder, "paper/figures", name)
+            paths = {key: flags.out / t.study / f"{t.name}.csv" for key, t in entry.sources.items()}
+            if not all(path.is_file() for path in paths.values()):
+                continue
+            tables = ",".join(f"{key}={path}" for key, path in paths.items())
+            command = [sys.executable, "scripts/draw.py", entry.study, name, "--tables", tables]
+            command += ["--params", json.dumps(entry.values(config)), "--look", json.dumps(look)]
+            command += ["--caption", entry.caption, "--out", str(out)]
+            subprocess.run(command, check=True)
+            drawn.append(name)
+        keep_figures(drawn, flags.model_copy(update={"results": Path(folder)}))
+
+
 def manifest_of(config: Config, studies: Sequence[str], results: Path) -> dict[str, Any]:
     """The manifest of some studies, as ``scripts/manifest.py`` writes that of all."""
     code = [results / "code" / "dataset.txt"]
@@ -277,7 +298,9 @@ def main() -> None:
             raise Explained(f"{name} is not a study; {suggest(name, config.studies)}")
     studies = [name for name in config.studies if name in (flags.studies or config.studies)]
     shown = read_shown(flags.shown, config)
-    if not flags.judge:
+    if flags.draw:
+        draw_kept(config, flags, shown)
+    if not (flags.judge or flags.draw):
         is_frozen = (flags.out / FROZEN).exists()
         if is_frozen:
             check_settings(config, flags)

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from normscope.pages.svg import compact
@@ -145,13 +145,6 @@ def baseline(axis: Axes, value: float, *, vertical: bool = False) -> None:
     line(value, color="0.6", linewidth=0.6, zorder=0)
 
 
-def share_y(rows: Iterable[Axes]) -> None:
-    """Let panels share the y axis of the first."""
-    first, *others = rows
-    for axis in others:
-        axis.sharey(first)
-
-
 def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
     """A logarithmic x axis with a tick at every value, and its number where there is room."""
     axis.set_xscale("log", base=base)
@@ -222,24 +215,6 @@ def log_y(axis: Axes) -> None:
     digits = next(d for d in range(3, 18) if len({f"{t:.{d}g}" for t in ticks}) == len(ticks))
     axis.set_yticks(ticks, [f"{t:.{digits}g}" for t in ticks])
     axis.minorticks_off()
-
-
-def few_ticks(axis: Axes, *, is_log: bool) -> None:
-    """An x axis of a narrow panel, with at most three numbers."""
-    if not is_log:
-        axis.xaxis.set_major_locator(MaxNLocator(2))
-        return
-    axis.set_xscale("log")
-    low, high = axis.get_xlim()
-    if low <= 0:  # nothing is drawn
-        axis.set_xscale("linear")
-        return
-    ticks = _ticks(low, high)
-    is_wide = high / low >= 100  # two powers of ten
-    shown = ticks[:: math.ceil(len(ticks) / (2 if is_wide else 3))]
-    power = LogFormatterMathtext()
-    axis.set_xticks(shown, [power(t) if is_wide else f"{t:g}" for t in shown])
-    axis.set_xticks([], minor=True)
 
 
 def _ticks(low: float, high: float) -> list[float]:

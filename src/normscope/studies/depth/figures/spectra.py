@@ -47,8 +47,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     table = table[table["measure"].isin(list(ENDS))]
     table = table[table["depth"] == table.groupby("state")["depth"].transform("max")]
     states = [state for state in STATES if (table["state"] == state).any()]
-    figure, axes = style.canvas(look.width_mm, 75, 1, max(1, len(states)), shared=False)
-    style.share_y(axes[0])
+    figure, axes = style.canvas(look.width_mm, 75, 1, max(1, len(states)))
     axes[0, 0].set(title="singular values", ylabel="singular values\nof a block")
     for state, axis in zip(states, axes[0], strict=False):
         shown = summary.select(table, state=state)

@@ -45,7 +45,7 @@ def draw(
         for y, arm in enumerate(arms):
             draw_row(axis, y, select(models, arm=arm), column, look.level)
         axis.set_title(title)
-        style.few_ticks(axis, is_log=column in GEOMETRIC)
+        axis.set_xscale("log" if column in GEOMETRIC else "linear")
     style.name_rows(axes[0, 0], [ARMS[arm].label for arm in arms])
     counts = [models.loc[models["arm"] == arm, "seed"].nunique() for arm in arms]
     style.annotate_rows(axes[0, -1], [style.sample_size([n]) for n in counts])
