@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.machine import usable_cores
 from normscope.pilot import CODE, open_cells, with_rates
 from normscope.schema import FLOATS, Strict
+from normscope.studies.cells import text_of
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
 from normscope.studies.single import SingleJob, train_single
 from normscope.train.schedule import least
@@ -35,16 +36,21 @@ class Flags(Strict):
     results: Path = Field(default=Path("results"), description="the dataset, and pilot models")
 
 
-def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], SingleJob]:
-    """What to train next, as far as the losses so far tell, by study and cell."""
+def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], list[SingleJob]]:
+    """What to train next, as far as the losses so far tell, by study and cell: a job per text."""
     studies = load(with_rates(raw, pilot)).trained
+    by_text: dict[str, list[int]] = {}
+    for seed in pilot.seeds:
+        by_text.setdefault(text_of(pilot.texts, seed), []).append(seed)
     jobs = {}
     for name, cell, _ in open_cells(raw):
         for rate in pilot.untried(name, cell):
             at_rate = cell._replace(learning_rate=rate)
-            recipe = studies[name].stack_of(at_rate, pilot.seeds).model_dump_json()
-            text = studies[name].text_of(cell)
-            jobs[name, str(at_rate)] = SingleJob(name, str(at_rate), text, recipe)
+            recipes = {t: studies[name].stack_of(at_rate, seeds) for t, seeds in by_text.items()}
+            jobs[name, str(at_rate)] = [
+                SingleJob(name, str(at_rate), text, recipe.model_dump_json())
+                for text, recipe in recipes.items()
+            ]
     return jobs
 
 
@@ -63,9 +69,9 @@ def folder(job: SingleJob, results: Path) -> Path:
     return results / "pilot" / job.study / sha256(settings.encode()).hexdigest()[:16]
 
 
-def pilot_loss(metrics: Path) -> str:
-    """The mean validation loss of a job's models; empty if one diverged."""
-    losses = pd.read_csv(metrics)["val_loss"].astype(float)
+def pilot_loss(metrics: Sequence[Path]) -> str:
+    """The mean validation loss of the models of some jobs; empty if one diverged."""
+    losses = pd.concat([pd.read_csv(path) for path in metrics])["val_loss"].astype(float)
     return "" if losses.isna().any() else f"{losses.mean():{FLOATS}}"
 
 
@@ -77,18 +83,22 @@ def run(raw: Mapping[str, Any], flags: Flags) -> Pilot:
     """
     rows = read_trials([flags.out])
     plan = Pilot.model_validate(raw.get("pilot") or {})
-    seeds = " ".join(map(str, plan.seeds))
+    words = " ".join(map(str, plan.seeds)), " ".join(plan.texts)
     while True:
         pilot = plan.model_copy(update={"losses": losses_of(rows)})
         if not (todo := jobs(raw, pilot)):
             return pilot
         prepare_texts(raw, pilot, flags.results)
         with ThreadPoolExecutor(usable_cores()) as pool:
-            outs = [folder(job, flags.results) for job in todo.values()]
-            data = [flags.results / "dataset"] * len(todo)
-            made = pool.map(train_single, todo.values(), data, outs)
-            for (study, cell), metrics in zip(todo, made, strict=True):
-                rows.append(Trial(study, cell, seeds, pilot_loss(metrics)))
+
+            def metrics(job: SingleJob) -> Future[Path]:
+                dataset = flags.results / "dataset"
+                return pool.submit(train_single, job, dataset, folder(job, flags.results))
+
+            made = {key: [metrics(job) for job in of_cell] for key, of_cell in todo.items()}
+            for (study, cell), parts in made.items():
+                loss = pilot_loss([part.result() for part in parts])
+                rows.append(Trial(study, cell, *words, loss))
                 write_trials(flags.out, rows)
                 print(f"{study}: {cell}: {rows[-1].loss or 'diverged'}", flush=True)
 

@@ -185,12 +185,20 @@ class Config(Studies):
     def texts_exist(self) -> Self:
         if DATASET in self.texts:
             raise ValueError(f"texts.{DATASET}: this name is that of the default text")
-        for study in self.studies.values():
-            for name, protocol in getattr(study, "protocols", {}).items():
-                if protocol.text not in self.every_text:
+        places = {"pilot.texts": self.pilot.texts} | {
+            f"{study.name}.protocols.{name}.texts": protocol.texts
+            for study in self.studies.values()
+            for name, protocol in getattr(study, "protocols", {}).items()
+        }
+        for place, texts in places.items():
+            for text in texts:
+                if text not in self.every_text:
+                    known = suggest(text, self.every_text)
+                    raise ValueError(f"{place}: unknown text {text!r}; {known}")
+                if place != "pilot.texts" and len(texts) > 1 and text in self.pilot.texts:
                     raise ValueError(
-                        f"{study.name}.protocols.{name}.text: unknown text {protocol.text!r}; "
-                        + suggest(protocol.text, self.every_text)
+                        f"{place}: {text} is one of pilot.texts, on which learning rates are "
+                        "chosen: give another text"
                     )
         return self
 

@@ -168,12 +168,14 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("dataset", {"sha256": "0" * 64, "sources": []}, ["sha256", "source", "directory"]),
         ("texts.dataset", MAIN["texts"]["austen"], ["texts.dataset", "default text"]),
         ("texts", {1984: MAIN["texts"]["austen"]}, ["texts.1984", "in quotes"]),
-        ("main.protocols.small.text", "austin", ["did you mean austen?"]),
+        ("main.protocols.small.texts", ["austin"], ["did you mean austen?"]),
         (
-            "jacobian.protocols.small.text",
-            "b",
-            ["jacobian.protocols.small.text", "dataset, austen"],
+            "jacobian.protocols.small.texts",
+            ["b"],
+            ["jacobian.protocols.small.texts", "dataset, austen"],
         ),
+        ("main.protocols.small.texts", ["woolf", "dataset"], ["dataset", "pilot.texts"]),
+        ("pilot", {"texts": ["wolf"]}, ["pilot.texts", "did you mean woolf?"]),
         # names of jobs are names of files
         ("main.runs.0.learning_rates.0", 1e-300, ["the name of a job has"]),
     ],
@@ -189,7 +191,9 @@ def test_jobs_read_the_text_of_their_protocol():
     """No run of config.yaml reads a second text, so that no job needs its package."""
     assert load(MAIN).texts_read == ["dataset"]
     run = {**KEYS, "protocol": "small_austen", "arms": ["dyt"], "placements": ["pre"], "seeds": [1]}
-    whole = load(config(**{"main.runs": [*RUNS, run], "jacobian.protocols.small.text": "austen"}))
+    whole = load(
+        config(**{"main.runs": [*RUNS, run], "jacobian.protocols.small.texts": ["austen"]})
+    )
     assert whole.texts_read == ["dataset", "austen"]
     others = {
         (name, job)

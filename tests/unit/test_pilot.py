@@ -25,6 +25,7 @@ def trials(**losses: float | None) -> list[Trial]:
             "main",
             str(CELL._replace(learning_rate=float(rate[1:].replace("_", ".")))),
             "1 2",
+            "dataset",
             "" if loss is None else str(loss),
         )
         for rate, loss in losses.items()
@@ -38,14 +39,14 @@ def pilot(**losses: float | None) -> Pilot:
 @pytest.mark.parametrize(
     ("losses", "expected"),
     [
-        ({}, [0.001, 0.003, 0.01]),  # the rates that are tried first
-        ({"r0_001": 2.0, "r0_003": 1.0, "r0_01": 2.0}, []),  # the best lies inside
-        ({"r0_001": 1.0, "r0_003": 2.0, "r0_01": 3.0}, [0.0003]),
-        ({"r0_001": 3.0, "r0_003": 2.0, "r0_01": 1.0}, [0.03]),
-        ({"r0_01": 3.0, "r0_03": 2.0, "r0_1": 1.0}, []),  # at the limit
-        ({"r0_001": 3.0, "r0_003": 2.0, "r0_01": None}, []),  # a model diverged there
-        ({"r0_001": None, "r0_003": None, "r0_01": None}, [0.0003]),
-        ({"r0_001": 1.0, "r0_003": 1.0, "r0_01": 2.0}, [0.0003]),  # the smallest of equals
+        ({}, [0.001, 0.002, 0.005]),  # the rates that are tried first
+        ({"r0_001": 2.0, "r0_002": 1.0, "r0_005": 2.0}, []),  # the best lies inside
+        ({"r0_001": 1.0, "r0_002": 2.0, "r0_005": 3.0}, [0.0005]),
+        ({"r0_001": 3.0, "r0_002": 2.0, "r0_005": 1.0}, [0.01]),
+        ({"r0_02": 3.0, "r0_05": 2.0, "r0_1": 1.0}, []),  # at the limit
+        ({"r0_001": 3.0, "r0_002": 2.0, "r0_005": None}, []),  # a model diverged there
+        ({"r0_001": None, "r0_002": None, "r0_005": None}, [0.0005]),
+        ({"r0_001": 1.0, "r0_002": 1.0, "r0_005": 2.0}, [0.0005]),  # the smallest of equals
     ],
 )
 def test_rates_are_tried_until_the_best_lies_inside_or_at_a_limit(losses, expected):
@@ -97,7 +98,13 @@ def test_cells_without_pilot_models_are_named():
 def of_arms(placement: str, **rates: tuple[float, float | None]) -> list[Trial]:
     """One trial per arm: its rate and loss."""
     return [
-        Trial("main", f"small-{arm}-{placement}-{rate:g}", "1 2", "" if loss is None else str(loss))
+        Trial(
+            "main",
+            f"small-{arm}-{placement}-{rate:g}",
+            "1 2",
+            "dataset",
+            "" if loss is None else str(loss),
+        )
         for arm, (rate, loss) in rates.items()
     ]
 

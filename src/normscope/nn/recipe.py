@@ -274,7 +274,7 @@ def norm_places(placement: Placement, model: Model) -> set[NormPlace]:
     """Where a Transformer has norms."""
     of_blocks: set[NormPlace] = {
         norm_place(where, sublayer)
-        for block in range(1, model.n_layer + 1)
+        for block in {1, model.n_layer}  # no other has norms in another place
         for sublayer, branch in zip(
             SUBLAYERS, in_branches(placement, block, model.n_layer), strict=True
         )

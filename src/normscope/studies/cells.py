@@ -1,5 +1,6 @@
 """Cells of studies with protocols; this reads no registry, so that a new arm reruns no probe."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -22,13 +23,18 @@ class Cell(NamedTuple):
         return "-".join([*self[:-1], rate_name(self.learning_rate)])
 
 
+def text_of(texts: Sequence[str], seed: int) -> str:
+    """The text that the model of a seed learns: each hundred of seeds has the next text."""
+    return texts[seed // 100 % len(texts)]
+
+
 class ModelTables(Strict):
     """The trained models that the tables of a study with protocols are made from.
 
     Args:
         jobs: the cell of every training job, in order.
         pilot: what the pilot models say of the cells, by job.
-        texts: name of the text, by protocol.
+        texts: names of the texts, by protocol.
         eval_tokens: of the validation split, from its start, over which losses are, by protocol;
             None is all.
         level: confidence level.
@@ -36,6 +42,6 @@ class ModelTables(Strict):
 
     jobs: dict[str, Any]
     pilot: dict[str, Tuned] = Field(default={})
-    texts: dict[str, str]
+    texts: dict[str, list[str]]
     eval_tokens: dict[str, int | None]
     level: float

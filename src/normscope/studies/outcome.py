@@ -1,6 +1,6 @@
 """Training outcomes of models, and what the pilot models say of their learning rates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.io.texts import text_folder
 from normscope.statistics.outcome import unigram_loss, with_outcome
-from normscope.studies.cells import ModelTables
+from normscope.statistics.summary import split
+from normscope.studies.cells import ModelTables, text_of
 from normscope.studies.columns import PILOT
 from normscope.studies.pilot import Tuned
 from normscope.studies.stage import TableInputs
@@ -28,27 +29,28 @@ def trained_models(recipe: ModelTables, inputs: TableInputs) -> pd.DataFrame:
 def with_outcomes(
     models: pd.DataFrame,
     corpus: Path,
-    texts: Mapping[str, str],
+    texts: Mapping[str, Sequence[str]],
     eval_tokens: Mapping[str, int | None],
 ) -> pd.DataFrame:
-    """The models with ``capped_loss`` and ``failed``, each by the text that it learned.
+    """The models with ``text``, ``capped_loss`` and ``failed``, each by the text that it learned.
 
     The alphabet of a text determines the loss of a uniform predictor, at which losses are capped.
     Its character frequencies determine the loss above which a model failed, which is over the same
     tokens as the losses.
 
     Args:
-        models: one row per model, with protocol, val_loss and diverged_at.
+        models: one row per model, with protocol, seed, val_loss and diverged_at.
         corpus: directory of the default text.
-        texts: name of the text by protocol.
+        texts: names of the texts by protocol.
         eval_tokens: of the validation split, from its start, by protocol; None is all.
     """
-    parts = []
-    for protocol, of_protocol in models.groupby("protocol", sort=False):
-        name = str(protocol)
-        data = dataset.read(text_folder(corpus, texts[name]))
-        unigram = unigram_loss(data.train, data.val[1 : eval_tokens[name]], data.vocab_size)
-        parts.append(with_outcome(of_protocol, data.vocab_size, unigram))
+    parts, cells = [], zip(models["protocol"], models["seed"], strict=True)
+    models = models.assign(text=[text_of(texts[name], seed) for name, seed in cells])
+    for key, group in split(models, ["protocol", "text"]):
+        data = dataset.read(text_folder(corpus, key["text"]))
+        tokens = data.val[1 : eval_tokens[key["protocol"]]]
+        unigram = unigram_loss(data.train, tokens, data.vocab_size)
+        parts.append(with_outcome(group, data.vocab_size, unigram))
     return pd.concat(parts).sort_index()
 
 

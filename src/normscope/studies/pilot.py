@@ -1,4 +1,4 @@
-"""Learning rates chosen on pilot seeds, which no test uses. No torch, no pandas.
+"""Learning rates chosen on pilot seeds, and on pilot texts, which no test uses. No pandas.
 
 A choice on the tested seeds shares data with the test, which then exceeds its level. The losses of
 the pilot models are in ``data/pilot.csv``, which is versioned and read when a configuration is
@@ -15,10 +15,11 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from normscope.io.files import write_text
+from normscope.io.texts import DATASET, TextName
 from normscope.schema import Distinct, NonEmpty, Rate, Seed, Strict
 from normscope.train.schedule import least
 
-LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of rates to try
+LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 2, 5)]  # of rates to try
 KNOWN = [float(f"{m}e{e}") for e in range(-6, 1) for m in range(1, 10)]  # rates that may be on file
 Losses = dict[str, dict[str, float | None]]  # by study and name of the cell
 
@@ -28,13 +29,14 @@ class Trial(NamedTuple):
 
     Args:
         study, cell: The cell, whose name contains its learning rate.
-        seeds: The pilot seeds, separated by spaces.
+        seeds, texts: Those of the models, separated by spaces.
         loss: The mean of their validation losses, in nats; empty if a model diverged.
     """
 
     study: str
     cell: str
     seeds: str
+    texts: str
     loss: str
 
 
@@ -56,10 +58,15 @@ class Pilot(Strict):
     seeds: Annotated[list[Seed], NonEmpty, Distinct] = Field(
         default=[1, 2], description="seeds of the pilot models, on which no test may rest"
     )
+    texts: Annotated[list[TextName], NonEmpty, Distinct] = Field(
+        default=[DATASET],
+        description="what the pilot models learn, as in protocols. No protocol with several texts "
+        "may have one of them",
+    )
     learning_rates: Annotated[list[Rate], NonEmpty, Distinct] = Field(
-        default=[0.001, 0.003, 0.01],
+        default=[0.001, 0.002, 0.005],
         description="tried first. While the best rate is the smallest or the largest that was "
-        "tried, the next one of 0.0001, 0.0003, 0.001, ... is tried as well",
+        "tried, the next one of 0.0001, 0.0002, 0.0005, 0.001, ... is tried as well",
     )
     limits: Annotated[list[Rate], Field(min_length=2, max_length=2)] = Field(
         default=[0.0001, 0.1], description="the smallest and the largest rate to try"

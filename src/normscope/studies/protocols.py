@@ -10,7 +10,7 @@ from normscope.io.texts import DATASET, TextName
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import ADDED, Distinct, GrowingModel, NonEmpty, Rate, Strict
-from normscope.studies.cells import Cell
+from normscope.studies.cells import Cell, text_of
 from normscope.studies.study import Grid, Settings, TransformerStudy, checked
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
@@ -23,7 +23,11 @@ class Protocol(Strict):
 
     model: Model
     training: Training
-    text: TextName = DATASET
+    texts: Annotated[list[TextName], NonEmpty, Distinct] = Field(
+        default=[DATASET],
+        description="what its models learn: each hundred of seeds has the next text, so that 301 "
+        "and 302 have the same. Of several, each is one unit of a test",
+    )
     title: str = Field(default="", description="its name in tables and figures, if not its key")
 
 
@@ -92,8 +96,8 @@ class ProtocolStudy(TransformerStudy):
             training=at_schedule(training, cell.learning_rate, training.warmup_steps),
         )
 
-    def text_of(self, cell: Any) -> str:
-        return self.protocols[cell.protocol].text
+    def text_of(self, cell: Any, seed: int) -> str:
+        return text_of(self.protocols[cell.protocol].texts, seed)
 
     def model_tables(self, settings: Settings) -> dict[str, Any]:
         """The fields of ``ModelTables``."""
@@ -102,7 +106,7 @@ class ProtocolStudy(TransformerStudy):
         return {
             "jobs": self.cells(),
             "pilot": self.tuned(settings),
-            "texts": {name: protocol.text for name, protocol in protocols.items()},
+            "texts": {name: protocol.texts for name, protocol in protocols.items()},
             "eval_tokens": {name: p.training.eval_tokens for name, p in protocols.items()},
             "level": settings.level,
         }

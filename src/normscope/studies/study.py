@@ -152,13 +152,13 @@ class TrainedStudy(Study):
     def stack_of(self, cell: Any, seeds: list[int]) -> Any:
         """What a job with these seeds of a cell trains."""
 
-    def text_of(self, cell: Any) -> str:
-        """The text that the models of a cell learn."""
+    def text_of(self, cell: Any, seed: int) -> str:
+        """The text that a model learns."""
         return DATASET
 
     def blocks(self) -> dict[str, tuple[Any, list[int]]]:
         """Cell and seeds of every training job, by its name."""
-        return blocks(self.models(), self.stack)
+        return blocks(self.models(), self.stack, self.text_of)
 
     def cells(self) -> dict[str, Any]:
         """The cell of every training job, by its name."""
@@ -179,7 +179,8 @@ class TrainedStudy(Study):
         return {name: tuned for name, tuned in known.items() if tuned}
 
     def job_texts(self) -> dict[str, str]:
-        texts = {name: self.text_of(cell) for name, cell in self.cells().items()}
+        blocks = self.blocks().items()
+        texts = {name: self.text_of(cell, seeds[0]) for name, (cell, seeds) in blocks}
         return {name: text for name, text in texts.items() if text != DATASET}
 
 
@@ -227,7 +228,9 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 
-def blocks(models: Iterable[tuple[C, int]], size: int) -> dict[str, tuple[C, list[int]]]:
+def blocks(
+    models: Iterable[tuple[C, int]], size: int, text_of: Callable[[C, int], str]
+) -> dict[str, tuple[C, list[int]]]:
     """Cell and seeds of every training job, by its name: ``<cell>-<first seed>``.
 
     The numbers of a cell's seeds decide which of them share a job, so that another seed changes no
@@ -236,15 +239,17 @@ def blocks(models: Iterable[tuple[C, int]], size: int) -> dict[str, tuple[C, lis
     Args:
         models: cell and seed of each.
         size: seeds that may share a job: 1 to size, the next as many, and so on; 101 starts anew.
+        text_of: the text that a model learns; the seeds of a job share it.
     """
-    groups: dict[C, dict[tuple[int, int], list[int]]] = {}
+    groups: dict[C, dict[tuple[int, int, str], list[int]]] = {}
     for cell, seed in models:
         hundred, place = divmod(seed - 1, 100)
-        groups.setdefault(cell, {}).setdefault((hundred, place // size), []).append(seed)
+        key = (hundred, place // size, text_of(cell, seed))
+        groups.setdefault(cell, {}).setdefault(key, []).append(seed)
     return {
-        f"{cell}-{min(seeds)}": (cell, sorted(seeds))
-        for cell, by_number in groups.items()
-        for _, seeds in sorted(by_number.items())
+        f"{cell}-{seeds[0]}": (cell, seeds)
+        for cell, of_cell in groups.items()
+        for seeds in sorted(map(sorted, of_cell.values()))
     }
 
 

@@ -1,4 +1,4 @@
-"""The values that a comparison tests: one per trained model, or one per pair of a seed."""
+"""The values that a comparison tests: one per text, or where there is one text, one per seed."""
 
 import math
 import sys
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import scipy  # its parts load at their first use
 
 from normscope.columns import Table
 from normscope.errors import Explained
@@ -14,7 +15,7 @@ from normscope.verdicts import expression
 from normscope.verdicts.comparison import Cells, Comparison, sides
 from normscope.verdicts.vocabulary import Vocabulary
 
-SEED = "seed"
+SEED, TEXT = "seed", "text"
 UNITS = (SEED, "model")  # the first of them that a table has, and that no side names, pairs rows
 VALUE = "_value"  # the column with the measure
 NO_DATA = "no data"
@@ -28,7 +29,8 @@ class Sample:
     """The values of a comparison.
 
     Args:
-        values: One per unit: a seed that all sides have, or a row of a table without seeds.
+        values: One per unit: a text if the models learn several, over which they are averaged;
+            else a seed that all sides have, or a row of a table without seeds.
         means: The mean of the measure on each side; NaN without a value.
         is_log: Whether logarithms are averaged: of a ratio, or of a factor.
         reason: Why there is nothing to test; empty otherwise.
@@ -73,7 +75,9 @@ def sample(
     if reason:
         return Sample((), means, log, reason)
     values = _values(comparison, parts, is_log=log)
-    return Sample(values, means, log, "" if values else NO_DATA)
+    if len({text for text, _ in values}) > 1 and not comparison.expected.always:
+        values = _means_of_texts(values, is_median=comparison.measured.is_median, is_log=log)
+    return Sample(tuple(v for _, v in values), means, log, "" if values else NO_DATA)
 
 
 def select(rows: pd.DataFrame, models: Cells, vocabulary: Vocabulary) -> pd.DataFrame:
@@ -130,23 +134,38 @@ def _reason(comparison: Comparison, parts: Sequence[pd.DataFrame], declared: Tab
 
 def _values(
     comparison: Comparison, parts: Sequence[pd.DataFrame], *, is_log: bool
-) -> tuple[float, ...]:
-    """The values; of a factor, infinity is one."""
+) -> list[tuple[str, float]]:
+    """The values with their texts, if these are known; of a factor, infinity is a value."""
     first, *others = parts
     if SEED in first and not comparison.expected.always:
         for part in parts:
             _require_distinct(part)
     if not others:
-        return tuple(
-            float(v) for v in first[VALUE] if math.isfinite(v) or (is_log and v == math.inf)
-        )
+        known = zip(_texts(first), first[VALUE], strict=True)
+        return [(t, float(v)) for t, v in known if math.isfinite(v) or (is_log and v == math.inf)]
     keys = [name for name in UNITS if name in first and f"{name}=" not in comparison.compare][:1]
     how = "inner" if keys else "cross"
     both = first.merge(others[0], on=keys or None, how=how, suffixes=("", "_other"))
     both = both[np.isfinite(both[VALUE].astype(float))]
     both = both[np.isfinite(both[f"{VALUE}_other"].astype(float))]
-    pairs = zip(both[VALUE], both[f"{VALUE}_other"], strict=True)
-    return tuple(_ratio(a, b) if comparison.is_ratio else float(a - b) for a, b in pairs)
+    pairs = zip(_texts(both), both[VALUE], both[f"{VALUE}_other"], strict=True)
+    return [(t, _ratio(a, b) if comparison.is_ratio else float(a - b)) for t, a, b in pairs]
+
+
+def _texts(rows: pd.DataFrame) -> list[str]:
+    """The text of each row; empty in tables that have none."""
+    return list(rows[TEXT]) if TEXT in rows else [""] * len(rows)
+
+
+def _means_of_texts(
+    values: Sequence[tuple[str, float]], *, is_median: bool, is_log: bool
+) -> list[tuple[str, float]]:
+    """One value per text: over its models the median, or the mean (of logarithms, for factors)."""
+    by_text: dict[str, list[float]] = {}
+    for text, value in values:
+        by_text.setdefault(text, []).append(value)
+    average = np.median if is_median else scipy.stats.gmean if is_log else np.mean
+    return [(text, float(average(of_text))) for text, of_text in by_text.items()]
 
 
 def _ratio(one: float, other: float) -> float:

@@ -201,14 +201,16 @@ PLACES = {  # the layers of each place, in the first block for all
 }
 
 
+@pytest.mark.parametrize("n_layer", [1, 5])
 @pytest.mark.parametrize("placement", get_args(Placement))
 @pytest.mark.parametrize(
     "others", [{}, {"embedding_norm": True}, {"qk_norm": "head"}, {"final_norm": False}]
 )
-def test_alpha_may_differ_by_place(placement, others):
+def test_alpha_may_differ_by_place(n_layer, placement, others):
     """Every norm has the alpha of its place, and every place that is said to be there is."""
-    model = settings(n_layer=2, **others)
+    model = settings(n_layer=n_layer, **others)
     known = norm_places(placement, model)
+    assert norm_places(placement, settings(n_layer=10**15, **others)) >= known  # at once
     alphas = {place: 2.0 + i for i, place in enumerate(get_args(NormPlace)) if place in known}
     norm = ARMS["dyt"].norm.model_copy(update={"alpha_at": alphas})
     found = [

@@ -22,6 +22,7 @@ from normscope.io import dataset
 from normscope.io.tables import as_declared, check, read_table, write_tables
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
+from normscope.studies.cells import text_of
 from normscope.studies.folder import declared_tables
 from normscope.studies.outcome import with_outcomes
 from normscope.studies.study import blocks
@@ -30,9 +31,20 @@ from normscope.train.recipe import flops
 MAIN = read_project(ROOT)
 
 
+def one_text(cell: str, seed: int) -> str:
+    return "dataset"
+
+
+def test_a_job_has_one_text_and_each_hundred_of_seeds_the_next():
+    models = [("a", seed) for seed in (1, 2, 101, 102, 201, 301)]
+    jobs = blocks(models, 300, lambda cell, seed: text_of(["austen", "woolf"], seed))
+    assert [seeds for _, seeds in jobs.values()] == [[1, 2], [101, 102], [201], [301]]
+    assert [text_of(["austen", "woolf"], s) for s in (1, 101, 201)] == ["austen", "woolf", "austen"]
+
+
 def test_seeds_share_a_job_by_their_numbers():
     models = [("a", 8), ("b", 101), ("a", 2), ("a", 0), ("a", 7), ("b", 100), ("a", 1), ("a", 4)]
-    assert list(blocks(models, 3).items()) == [
+    assert list(blocks(models, 3, one_text).items()) == [
         ("a-0", ("a", [0])),
         ("a-1", ("a", [1, 2])),
         ("a-4", ("a", [4])),
@@ -40,7 +52,7 @@ def test_seeds_share_a_job_by_their_numbers():
         ("b-100", ("b", [100])),
         ("b-101", ("b", [101])),
     ]
-    assert blocks([], 3) == {}
+    assert blocks([], 3, one_text) == {}
 
 
 @given(
@@ -49,11 +61,11 @@ def test_seeds_share_a_job_by_their_numbers():
 def test_one_more_seed_is_the_work_of_one_job_wherever_it_stands(
     seeds: Sequence[int], size: int, new: int
 ):
-    before = blocks([("a", seed) for seed in seeds if seed != new], size)
+    before = blocks([("a", seed) for seed in seeds if seed != new], size, one_text)
     for place in (0, len(seeds) // 2, len(seeds)):
         listed = [seed for seed in seeds if seed != new]
         listed.insert(place, new)
-        after = blocks([("a", seed) for seed in listed], size)
+        after = blocks([("a", seed) for seed in listed], size, one_text)
         assert sorted(s for _, some in after.values() for s in some) == sorted(listed)
         (job,) = [job for job in after.values() if new in job[1]]
         assert len(job[1]) <= size
@@ -204,7 +216,7 @@ def test_a_study_declares_each_column_once_with_a_meaning_and_a_function_that_ex
             assert callable(resolve_name(table.source_of(column.name))), column.name
 
 
-TEXTS = {"one": "dataset", "two": "second", "short": "third"}
+TEXTS = {"one": ["dataset"], "two": ["second"], "short": ["third"]}
 HALVES, QUARTERS = "ab" * 50, "abcd" * 25  # ln 2 and ln 4 per character: uniform is optimal
 RISING = "aaab" * 225 + "aaab" * 12 + "b" * 52  # the second half of the last 100 is all b
 
@@ -224,7 +236,7 @@ def test_each_model_is_held_against_the_text_that_it_learned(corpus: Path):
     did not. Detects outcomes by one text for all, and rows in another order."""
     rows = [("two", 1.0), ("one", 1.0), ("two", 9.0), ("one", 0.3), ("two", math.nan)]
     table = pd.DataFrame(rows, columns=["protocol", "val_loss"])
-    table = table.assign(diverged_at=[math.nan] * 4 + [7.0])
+    table = table.assign(diverged_at=[math.nan] * 4 + [7.0], seed=1)
     made = with_outcomes(table, corpus, TEXTS, dict.fromkeys(TEXTS))
     assert list(made["protocol"]) == ["two", "one", "two", "one", "two"]
     assert list(made["capped_loss"]) == [1.0, math.log(2), math.log(4), 0.3, math.log(4)]
@@ -233,7 +245,8 @@ def test_each_model_is_held_against_the_text_that_it_learned(corpus: Path):
 
 def test_a_model_failed_by_the_characters_over_which_its_loss_is(corpus: Path):
     """Their frequencies cost 0.57 nats on the first 48 validation characters, and 1.0 on all."""
-    table = pd.DataFrame({"protocol": ["short"], "val_loss": [0.6], "diverged_at": [math.nan]})
+    columns = {"protocol": ["short"], "seed": [1], "val_loss": [0.6], "diverged_at": [math.nan]}
+    table = pd.DataFrame(columns)
     first, every = (
         with_outcomes(table, corpus, TEXTS, {"short": tokens})["failed"].item()
         for tokens in (48, None)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,27 @@ def test_sides_are_paired_by_seed_and_a_seed_of_one_side_is_left_out():
     assert sorted(given.values) == [3.0, 11.0]
     assert given.means == (40 / 3, 3.0)
     assert found(rows, compare="rmsnorm / layernorm").values == pytest.approx([15 / 4, 5 / 2])
+
+
+@pytest.mark.parametrize(
+    ("measure", "compare", "expected"),
+    [
+        ("loss", "rmsnorm - layernorm", [statistics.mean([1, 2, 6]), 10.0]),
+        ("median loss", "rmsnorm - layernorm", [2.0, 10.0]),
+        ("loss", "rmsnorm / layernorm", [statistics.geometric_mean([2, 3, 7]), 11.0]),
+    ],
+)
+def test_of_several_texts_each_is_one_unit(measure: str, compare: str, expected: list[float]):
+    """However many of its models there are; pairs are those of a seed."""
+    above = {1: ("austen", 1.0), 2: ("austen", 2.0), 3: ("austen", 6.0), 101: ("woolf", 10.0)}
+    rows = [
+        model(arm, seed, text=text, loss=1.0 + more * (arm == "rmsnorm"))
+        for seed, (text, more) in above.items()
+        for arm in ("layernorm", "rmsnorm")
+    ]
+    assert found(rows, measure, compare=compare).values == pytest.approx(expected)
+    one = [row for row in rows if row["text"] == "austen"]
+    assert len(found(one, measure, compare=compare).values) == 3
 
 
 def test_words_are_values_of_the_one_column_that_has_them_or_name_theirs():

@@ -201,7 +201,7 @@ class Main(ProtocolStudy):
                 "protocol": self.protocols,
                 "arm": ARMS,
                 "placement": get_args(Placement),
-                "text": dict.fromkeys(p.text for p in self.protocols.values()),
+                "text": {text: None for p in self.protocols.values() for text in p.texts},
             }
         )
 

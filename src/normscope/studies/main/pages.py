@@ -258,8 +258,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
                 {
                     "name": p,
                     "title": study.titles[p],
-                    "text": protocols[p].text,
-                    "characters": texts[protocols[p].text]["characters"],
+                    "texts": ", ".join(protocols[p].texts),
                     **protocols[p].model.model_dump(),
                     **protocols[p].training.model_dump(),
                 }

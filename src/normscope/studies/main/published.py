@@ -22,8 +22,8 @@ def compare_published(
     jobs = [name for name, cell in recipe.jobs.items() if cell == recipe.baseline]
     ours = json.loads((inputs.models / jobs[0] / "config.json").read_text())
     protocol, arm, placement, _ = recipe.baseline
-    tokens = metas[recipe.texts[protocol]]["sha256"]["train.bin"]
-    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": tokens}
+    tokens = [metas[text]["sha256"]["train.bin"] for text in recipe.texts[protocol]]
+    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": ", ".join(tokens)}
     numbers = pd.read_csv(inputs.files["published.csv"])
     settings = [json.loads(inputs.files[name].read_text()) for name in numbers["settings"]]
     covered = [is_covered(setting, ours) for setting in settings]

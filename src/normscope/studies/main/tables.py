@@ -51,9 +51,10 @@ SIGNED = decimals(sign=True)
 PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
 COMPARED = (PROTOCOL, ARM, PLACEMENT)
 MODEL = (*COMPARED, LEARNING_RATE, SEED)
-TEXT = key("text", "name of the text in config.yaml; dataset is the default text")
+TEXT = text("text", "name of the text in config.yaml; dataset is the default text")
 
 TRAINED = (
+    TEXT,
     VAL_LOSS.but(source="normscope.train.session.train"),
     BEST_VAL_LOSS,
     Column("val_loss_window_sd", "standard deviation over validation windows", **NATS),
@@ -165,7 +166,7 @@ TABLES = {
     "corpus": Table(
         "one text",
         (
-            TEXT,
+            TEXT.but(role="key"),
             count("characters", "distinct characters"),
             count("train_tokens", "tokens of the training split"),
             count("val_tokens", "tokens of the validation split"),

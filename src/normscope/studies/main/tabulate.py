@@ -1,5 +1,6 @@
 """From runs to arms: means, intervals and differences over trained models at chosen rates."""
 
+import itertools
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,8 @@ DETACHED, EXACT = "detached", "brief"  # protocols that differ in the backward p
 
 def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
     """All tables of the study, by name; ``files`` has published.csv and the settings it names."""
-    metas = {text: text_facts(inputs.corpus, text) for text in recipe.texts.values()}
+    texts = dict.fromkeys(itertools.chain(*recipe.texts.values()))
+    metas = {text: text_facts(inputs.corpus, text) for text in texts}
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     curves = collect(inputs.models, "curves.csv", keys)
     probed = {
@@ -46,7 +48,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "runs": runs,
         "chosen": picked,
         "arms": compare(runs, picked, recipe.baseline, level),
-        "batches": batches(picked, recipe.batch_sizes, recipe.texts)[TABLES["batches"].names],
+        "batches": batches(picked, recipe.batch_sizes)[TABLES["batches"].names],
         "curves": rows_of(picked, curves[TABLES["curves"].names]),
         "gain_by_arm": by_arm(rows_of(without_diverged(picked), probed["stream"]), level),
         "published": compare_published(recipe, inputs, runs, metas),
@@ -129,23 +131,19 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
     return pd.DataFrame(rows, columns=TABLES["arms"].names)
 
 
-def batches(
-    chosen: pd.DataFrame, families: Sequence[Mapping[str, int]], texts: Mapping[str, str]
-) -> pd.DataFrame:
+def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.DataFrame:
     """The models of protocols that differ in the batch size alone, smallest size first.
 
-    With ``text``, ``batch_size``, and ``excess``: the capped loss above that of the same arm,
+    With ``batch_size``, and ``excess``: the capped loss above that of the same arm,
     placement and seed at the greatest batch size that it has.
 
     Args:
         chosen: models at the rates chosen for them.
         families: batch sizes by protocol; of each family one model and training.
-        texts: name of the text, by protocol.
     """
     parts = []
     for sizes in families:
         rows = chosen[chosen["protocol"].isin(list(sizes))]
-        rows = rows.assign(text=rows["protocol"].map(texts))
         rows = rows.assign(batch_size=rows["protocol"].map(sizes))
         rows = rows.sort_values("batch_size", kind="stable")
         last = rows.groupby(["arm", "placement", "seed"])["capped_loss"].transform("last")

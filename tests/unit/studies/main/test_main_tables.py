@@ -84,9 +84,7 @@ def test_a_smaller_batch_is_compared_with_the_greatest_of_the_same_seed():
         if arm == "layernorm" or name in ("other", "small")
     ]
     family = {name: sizes[name] for name in ("small", "batch_1", "batch_16")}
-    texts = dict.fromkeys(family, "austen")
-    batches = aggregate.batches(pd.DataFrame(rows), [family], texts)
-    assert set(batches["text"]) == {"austen"}
+    batches = aggregate.batches(pd.DataFrame(rows), [family])
     assert set(batches["arm"]) == {"layernorm"}  # dyt has one size
     excess = batches.set_index(["batch_size", "seed"])["excess"].to_dict()
     expected = {(s, seed): 1 / s - 1 / 16 for s in (1, 8, 16) for seed in (1, 2)}
