@@ -119,6 +119,17 @@ def answer_table(verdicts: Verdicts) -> PageTable:
     return PageTable("Answers", columns, tuple(rows))
 
 
+def opposite_table(verdicts: Verdicts) -> PageTable:
+    """The claims that came out opposite."""
+    names = verdicts.documents
+    found = [one for one in verdicts.assertions if one.word == "opposite"]
+    measured = [(effect(one.main, one.quantities[""]), one.main.n) for one in found]
+    said = [(one.statement.says, names[one.document].name) for one in found]
+    columns = (*map(Column, ("claim", "source", "measured")), Column("n", INTEGER))
+    rows = tuple((*one, *other) for one, other in zip(said, measured, strict=True))
+    return PageTable("Opposite claims", columns, rows)
+
+
 def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
     config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
@@ -131,6 +142,7 @@ def tables() -> dict[str, PageTable]:
         "answers": answer_table(ledger),
         "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
         "scoreboard": scoreboard({"the evidence": ledger}),
+        "opposite": opposite_table(ledger),
         "small": loss_table(small[small["arm"].isin(TRAINED)]).select(*LOSS, *DIFFERENCE),
         "large": loss_table(select(arms, protocol="nanogpt")).select(*LOSS, "interval"),
         "placements": loss_table(select(arms, protocol="deep", arm="rmsnorm")).select(
