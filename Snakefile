@@ -37,6 +37,7 @@ METRICS = metrics.shown_columns({name: study.TABLES for name, study in STUDIES.i
 COUNTDOWN = Countdown(work())
 LOGGER.addHandler(COUNTDOWN)
 STATEMENTS = checked(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
+checked(findings.load, Path(data("findings.yaml")), STATEMENTS.statements, REGISTERED)
 checked(check_prompts, Path(data("prompts.yaml")))
 checked(check_directories, CONFIG.pretrained)
 # Every file is a target, so that a missing one is made again: Snakemake ignores a missing file from which

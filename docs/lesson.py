@@ -18,7 +18,6 @@ from normscope.config import Config, load
 from normscope.formats import SCIENTIFIC
 from normscope.nn.recipe import PLACEMENTS
 from normscope.pages.cards import cards
-from normscope.pages.statements import words_of
 from normscope.pilot import read_project
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.tables import INITS
@@ -326,16 +325,16 @@ def _list(facts: Iterable[list[str]]) -> str:
 def _box(card: dict[str, Any]) -> str:
     """A statement of the tutorial with its comparisons: expected, found, and outcome."""
     quote = [["as published", f"\u201c{card['quote']}\u201d, {card['where']}"]]
+    known = [[name, card[name]] for name in ("theirs", "ours", "why", "note") if card[name]]
     compared = [
-        [f"{one['name']}: {one['outcome']}", f"expected {facts['expected']}; {facts['found']}"]
-        for one in card["comparisons"]
-        for facts in [dict(one["facts"])]
+        [f"{name}: {outcome}", f"expected {expected}; {effect}, n = {n}"]
+        for name, _, expected, effect, n, outcome in card["rows"]
     ]
     return (
         f'<details class="claim claim-{card["verdict"]}" id="{card["key"]}"><summary>'
         f'<span class="claim-verdict">{html.escape(card["shown"])}</span> '
-        f"{html.escape(card['statement'])}</summary>"
-        f"<dl>{_list(quote + card['facts'] + compared)}</dl></details>"
+        f"{html.escape(card['claim'])}</summary>"
+        f"<dl>{_list(quote + known + compared)}</dl></details>"
     )
 
 
@@ -351,7 +350,7 @@ def claim_table() -> Html:
         {
             "statement": one.statement.says,
             "as published": one.statement.theirs or "–",
-            "verdict": words_of(one),
+            "verdict": one.word,
         }
         for one in claims().values()
     ]

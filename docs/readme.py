@@ -10,6 +10,7 @@ import pandas as pd
 
 from normscope.formats import INTEGER
 from normscope.io.files import write_text
+from normscope.pages.findings import is_supported, sentence
 from normscope.pages.markdown import pipe_table
 from normscope.pages.statements import effect, scoreboard
 from normscope.pages.table import Column, PageTable
@@ -18,54 +19,17 @@ from normscope.studies.jacobian.pages import cost_table
 from normscope.studies.main.pages import loss_table, norm_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
+from normscope.verdicts.findings import Findings
+from normscope.verdicts.findings import load as load_findings
 from normscope.verdicts.verdict import Verdicts, read
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
-SHORT = ("statement", "source", "verdict", "found")
 TRAINED = ("layernorm", "layernorm_plain", "rmsnorm", "rmsnorm_plain", "batchnorm", "none")
 LOSS = ("norm", "n", "learning rate", "loss")
 DIFFERENCE = ("difference", "its interval")
-ANSWERS = (
-    # question; answer, with the means of the sides; the statement, comparison and outcome it needs
-    (
-        *("Does RMSNorm train as well as LayerNorm?", "no difference found"),
-        *("recentering_is_dispensable", "", "undecided"),
-    ),
-    (
-        *("Is a norm needed?", "without one, language models have a higher loss"),
-        *("norms_are_needed", "language models", "as claimed"),
-    ),
-    (
-        *("Also to copy or to recall?", "no: both tasks are learned without a norm"),
-        *("norms_are_needed", "", "opposite"),
-    ),
-    (
-        *("Is post-norm worse than pre-norm?", "by {1} with AdamW, by {0} with Muon; difference:"),
-        *("placement_depends_on_optimizer", "", "opposite"),
-    ),
-    (
-        *("Are post-norm's first gradients larger?", "with Xavier's start, over pre-norm's:"),
-        *("post_large_gradients", "", "as claimed"),
-    ),
-    (
-        *("Whatever the start?", "no: with GPT-2's they are smaller"),
-        *("post_large_gradients", "can, GPT-2's start", "opposite"),
-    ),
-    (
-        *("Does QK-norm help?", "loss depends less on the rate: sensitivity {0}, without it {1}"),
-        *("qk_norm_narrows_sensitivity", "", "as claimed"),
-    ),
-    (
-        *("Can DyT replace RMSNorm?", "not in 2,000 steps: it starts slowly"),
-        *("dyt_on_par_with_rmsnorm", "", "opposite"),
-    ),
-    (
-        *("Can a trained model lose its norms?", "yes, after 400 more steps, at a small loss"),
-        *("layernorm_can_be_removed", "", "as claimed"),
-    ),
-)
+ANSWERS = 2  # of each question, the first ones
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
@@ -95,28 +59,23 @@ def run_table(models: int) -> PageTable:
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
 
 
-def answer_table(verdicts: Verdicts) -> PageTable:
-    """Answers about norms with what was measured.
+def answer_table(verdicts: Verdicts, findings: Findings) -> PageTable:
+    """The first answers of each question, with what was measured.
 
     Raises:
         ValueError: The evidence no longer supports an answer.
     """
     rows = []
-    for question, answer, key, name, outcome in ANSWERS:
-        verdict = verdicts.by_key[key]
-        result, quantity = verdict.results[name], verdict.quantities[name]
-        if result.outcome != outcome:
-            raise ValueError(f"{question} {key}, {name or 'main'}, is now {result.outcome}")
-        means = map(Column("", quantity.format).text, result.means)
-        is_decided = "no" if outcome == "undecided" else "yes"
-        measured = effect(result, quantity)
-        rows.append((question, answer.format(*means), measured, result.n, is_decided))
-    columns = (
-        *map(Column, ("question", "answer", "measured")),
-        Column("n", INTEGER),
-        Column("decided"),
-    )
-    return PageTable("Answers", columns, tuple(rows))
+    for name, question in findings.questions.items():
+        for answer in question.answers:
+            verdict = verdicts.by_key[answer.statement]
+            if not is_supported(answer, verdict):
+                place, now = answer.comparison or "main", verdict.results.get(answer.comparison)
+                raise ValueError(f"{name}: {answer.says} {verdict.key}, {place}, is now {now}")
+        first, *others = question.answers[:ANSWERS]
+        rows += [(question.asks, sentence(first, verdicts.by_key[first.statement]))]
+        rows += [("", sentence(other, verdicts.by_key[other.statement])) for other in others]
+    return PageTable("Answers", tuple(map(Column, ("question", "answer"))), tuple(rows))
 
 
 def opposite_table(verdicts: Verdicts) -> PageTable:
@@ -133,13 +92,14 @@ def opposite_table(verdicts: Verdicts) -> PageTable:
 def tables() -> dict[str, PageTable]:
     """The tables shown in the pages, by the names of their blocks."""
     config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
+    findings = load_findings(ROOT / "data/findings.yaml", ledger.statements)
     arms, models = table("main", "arms"), table("pretrained", "by_model")
     small = select(arms, protocol="small")
     cells = table("recall", "cells").query("n > 1")
     copy = cell_table(cells, config["recall"]["published"]["task"])
     costs = select(table("jacobian", "costs"), attention="softmax", feedback="backprop")
     return {
-        "answers": answer_table(ledger),
+        "answers": answer_table(ledger, findings),
         "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
         "scoreboard": scoreboard({"the evidence": ledger}),
         "opposite": opposite_table(ledger),

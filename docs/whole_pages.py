@@ -5,18 +5,20 @@ from pathlib import Path
 
 import lesson
 
+from normscope.config import load
 from normscope.io.files import write_text
 from normscope.nn.arms import LABELS
 from normscope.pages import figures
 from normscope.pages.drawing import Look
-from normscope.pages.evidence import read_evidence
 from normscope.pages.frame import Figure, collect
 from normscope.pages.page import page
 from normscope.pages.template import summary_text
+from normscope.pilot import read_project
 from normscope.studies.card.pages import html, kept_cards
 from normscope.studies.folder import FOLDER
+from normscope.studies.main.pages import scale
 from normscope.studies.statements import sources
-from normscope.verdicts.document import load as load_claims
+from normscope.verdicts.findings import load as load_findings
 from normscope.verdicts.verdict import read as read_verdicts
 
 ROOT = Path(__file__).parents[1]
@@ -59,8 +61,10 @@ def statements() -> str:
 
     The evidence lacks some of the tables that these sections show.
     """
-    folder, config = evidence(), lesson.config()
+    folder = evidence()
     manifest = json.loads((folder / "manifest.json").read_text())
+    run = json.loads((folder / "run.json").read_text())
+    config = load(read_project(ROOT, ROOT / run["configuration"]))
     entries = figures.load(FOLDER, config.studies)
     captions = json.loads((folder / "figures/captions.json").read_text())
     svgs = {name: (folder / f"figures/{name}.svg").read_bytes() for name in captions}
@@ -73,8 +77,9 @@ def statements() -> str:
             for name, entry in entries.items()
             if name in captions
         },
-        traces=sources(load_claims(sorted((ROOT / "data/claims").glob("*.yaml"))), config.studies),
-        evidence=read_evidence(folder, manifest["config"]),
+        findings=load_findings(ROOT / "data/findings.yaml", verdicts.statements),
+        scale=scale(config.main),
+        traces=sources(verdicts.listed, config.studies),
     )
     text = summary_text(TEMPLATES, FOLDER, frame)
     return page(TEMPLATES, text, svgs, {**manifest, "note": NOTE})

@@ -22,7 +22,6 @@ class Flags(Strict):
     claims: CliPositionalArg[list[Path]] = Field(
         description="the files of the documents, data/claims/*.yaml"
     )
-    disputes: Path = Field(description="pairs of statements that cannot both hold, a CSV file")
     results: Path = Field(description="directory with one folder per study")
     settings: str = Field(description="the digest of the configuration")
     evidence: Path = Field(description="directory of frozen.json")
@@ -32,7 +31,7 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     studies = flags.config.studies
-    claims = load_checked(flags.claims, studies, disputes=flags.disputes)
+    claims = load_checked(flags.claims, studies)
     folders = {name: flags.results / name / "tables" for name in studies}
     plan = Plan(digests(claims), read_frozen(flags.evidence), flags.settings)
     verdicts(claims, studies, flags.config.level, folders, plan).write(flags.out)

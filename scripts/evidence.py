@@ -22,7 +22,6 @@ from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
 from normscope.machine import run_record, usable_cores
 from normscope.pages import figures
-from normscope.pages.statements import lines
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
 from normscope.studies.folder import FOLDER
@@ -33,7 +32,7 @@ from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, rea
 from normscope.verdicts.verdict import read as read_verdicts
 
 MANIFEST, RUN = "manifest.json", "run.json"
-CLAIMS, DISPUTES = sorted(Path("data/claims").glob("*.yaml")), Path("data/disputes.csv")
+CLAIMS = sorted(Path("data/claims").glob("*.yaml"))
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
 ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
@@ -278,16 +277,16 @@ def keep_manifest(config: Config, studies: Sequence[str], flags: Flags) -> None:
 
 def judge(config: Config, flags: Flags) -> None:
     """Write the verdicts that follow from the kept tables, and print those that are other ones."""
-    claims = load_checked(CLAIMS, config.studies, disputes=DISPUTES)
+    claims = load_checked(CLAIMS, config.studies)
     plan = Plan(digests(claims), read_frozen(flags.out), config.digest)
     folders = {name: flags.out / name for name in config.studies}
     path = flags.out / "claims.json"
-    before = lines(read_verdicts(path)) if path.is_file() else {}
+    before = read_verdicts(path).by_key if path.is_file() else {}
     now = verdicts(claims, config.studies, config.level, folders, plan)
     now.write(path)
-    for key, line in lines(now).items():
-        if line != before.get(key):
-            print(f"{key}: {line}")
+    for key, one in now.by_key.items():
+        if key not in before or one.word != before[key].word:
+            print(f"{key}: {one.word}")
 
 
 def main() -> None:

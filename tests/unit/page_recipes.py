@@ -18,6 +18,7 @@ from normscope.pages.template import summary_text
 from normscope.pilot import read_project
 from normscope.verdicts.comparison import Comparison
 from normscope.verdicts.document import Head, Statement
+from normscope.verdicts.findings import Findings
 from normscope.verdicts.test import Result
 from normscope.verdicts.verdict import Quantity as Measured
 from normscope.verdicts.verdict import Verdict, Verdicts
@@ -49,14 +50,14 @@ An opening of {{ main.words }}.
 
 {{ table("scoreboard") }}
 
-## All claims
-
-{{ table("claims") }}
-
 {% for card in cards %}
 {% include "statement.md" %}
 
 {% endfor %}
+## All claims
+
+{{ table("claims") }}
+
 {% for section in sections %}
 {{ section }}
 
@@ -135,9 +136,17 @@ def run(*verdicts: Verdict, by: str = "A. Author") -> Verdicts:
     return Verdicts(level=0.95, documents={"d": head}, verdicts=list(verdicts))
 
 
+def findings(statement: str) -> Findings:
+    """A question with one answer, which its statement gives."""
+    answer = {"says": "By {effect}.", "statement": statement, "outcome": "as claimed"}
+    question = {"asks": "words", "found": "words", "figure": "loss", "answers": [answer]}
+    return Findings.model_validate({"questions": {"why": {**question, "statements": [statement]}}})
+
+
 def traces(verdicts: Verdicts, words: str) -> dict[str, dict[str, Any]]:
     """traces.json."""
     place = {"test": "claims.yaml:1-2", "tables": ["main.runs"], "code": [words, "a.py:3-4"]}
+    place["models"] = {"": words}
     return {one.key: place for one in verdicts.verdicts if one.statement.comparisons}
 
 
@@ -180,7 +189,8 @@ def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
     """A folder of templates; sections by their studies, else one of the study main."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.md").write_text(summary)
-    shutil.copy(REPORT / "statement.md", folder)
+    for name in ("statement.md", "answer.md"):
+        shutil.copy(REPORT / name, folder)
     for study, text in (sections or {"main": SECTION}).items():
         (folder / study).mkdir(exist_ok=True)
         (folder / study / "section.md").write_text(text)
@@ -194,20 +204,14 @@ def template_text(folder: Path, printed: Frame) -> str:
 
 def manifest(words: str = "words") -> dict[str, Any]:
     """manifest.json."""
-    probes = {words: {"missing": None}, "absent": {"missing": "no file"}}
     return {
         "config": {},
         "config_sha256": "c0ffee",
-        "dataset": {"origin": words, "sha256": {words: "da7a"}},
-        "texts": {words: {"origin": words, "sha256": {words: "7e87"}}},
+        "dataset": {"origin": words},
         "device": words,
         "packages": {"torch": words, words: "1"},
         "python": "3.11.7",
-        "studies": {
-            "main": {"models": {words: {}, "b": {}}, "probes": {}},
-            "pretrained": {"models": {}, "probes": probes},
-        },
-        "sources_sha256": {words: "abc123", "scripts/page.py": "def456"},
+        "studies": {"main": {"models": {words: {}, "b": {}}}},
     }
 
 

@@ -49,6 +49,14 @@ def test_a_page_shows_what_the_evidence_has(page: Path):
     assert stale == [], "make readme"
 
 
+def test_an_answer_that_the_evidence_no_longer_supports_is_an_error():
+    kept = README["read"](ROOT / "evidence/claims.json")
+    findings = README["load_findings"](ROOT / "data/findings.yaml", kept.statements)
+    empty = [one.model_copy(update={"results": {}}) for one in kept.verdicts]
+    with pytest.raises(ValueError, match=r"^needed: Without any norm.* is now "):
+        README["answer_table"](kept.model_copy(update={"verdicts": empty}), findings)
+
+
 def test_the_first_python_example_of_the_readme_runs_as_typed():
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     command = [sys.executable, "-c", blocks[0]]

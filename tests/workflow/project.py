@@ -208,7 +208,7 @@ FOLDER = ROOT / "src/normscope/studies"
 STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != "card"]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
-ALL = {"frame": "pages", "metrics": "tables"}  # modules of every study
+ALL = {"render": "pages", "metrics": "tables"}  # modules of every study
 TRAINED = {  # rules of DVC's stage `runs`
     *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
     "pretrained_probe",

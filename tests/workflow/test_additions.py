@@ -106,7 +106,7 @@ def with_figure(made: Project) -> Iterator[Project]:
 
 def test_a_new_figure_is_an_entry_and_a_drawing(with_figure: Project):
     plan = with_figure.snakemake("-n")
-    assert stats(plan).keys() == {"figure_worst", "frame", "manifest", "render"}
+    assert stats(plan).keys() == {"figure_worst", "manifest", "render"}
     (inputs,) = re.findall(r"rule figure_worst:\n +input: (.*)", plan)
     tables = [f"results/{study}/tables/runs.csv" for study in ("main", "recall")]
     assert [path for path in inputs.split(", ") if path.endswith(".csv")] == tables

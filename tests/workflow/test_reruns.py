@@ -224,6 +224,6 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
         # weights and pandoc's templates are not opened by Python
         unread = {path for path in files - read[name] if not path.endswith(OTHERS)}
         unread = {path for path in unread if not path.startswith(CODE)}
-        if name.split()[0] in ("claims", "frame"):  # statements and pages may use any table
+        if name.split()[0] in ("claims", "render"):  # statements and pages may use any table
             unread = {path for path in unread if "/tables/" not in path}
         assert unread == set(), f"{name} does not read what it declares"

@@ -39,6 +39,28 @@ local function set_widths(table)
   for i, spec in ipairs(table.colspecs) do spec[2] = (words[i] + math.sqrt(texts[i])) / all end
 end
 
+local FOLD = "<details><summary>How to rerun it</summary>"
+local RESULTS = pandoc.List {"all", "as claimed", "opposite", "mixed", "undecided", "not testable here", "yes", "no"}
+local cards = {} -- the identifiers of the cards by their claims
+
+-- rows of the claims lead to their cards, and radio buttons choose those of one result
+local function to_claims(shown)
+  local present = {all = true}
+  for _, row in ipairs(shown.bodies[1].body) do
+    local claim, result = row.cells[1], stringify(row.cells[3].contents)
+    local card = cards[stringify(claim.contents)]
+    if card then claim.contents = {pandoc.Plain {pandoc.Link(claim.contents[1].content, "#" .. card)}} end
+    row.attr.classes:insert((result:gsub(" ", "-")))
+    present[result] = true
+  end
+  local buttons = RESULTS:filter(function(result) return present[result] end):map(function(result)
+    local checked = result == "all" and " checked" or ""
+    local id = result:gsub(" ", "-")
+    return ('<label><input type="radio" name="result" id="%s"%s> %s</label>'):format(id, checked, result)
+  end)
+  return pandoc.RawBlock("html", '<div class="results">' .. table.concat(buttons) .. "</div>")
+end
+
 local function to_table(div)
   local title, table = div.content[1], div.content[2]
   table.caption.long = {pandoc.Plain(title.content)}
@@ -49,7 +71,8 @@ local function to_table(div)
     end
     -- in pairs: the order in a table of Lua changes from run to run
     local attributes = {{"tabindex", "0"}, {"role", "region"}, {"aria-label", "Table: " .. stringify(title)}}
-    return pandoc.Div(table, pandoc.Attr(div.identifier, {"table"}, attributes))
+    local buttons = div.identifier == "table-claims" and {to_claims(table)} or {}
+    return pandoc.List(buttons) .. {pandoc.Div(table, pandoc.Attr(div.identifier, {"table"}, attributes))}
   end
   table.identifier = div.identifier
   for _, spec in ipairs(table.colspecs) do
@@ -76,6 +99,7 @@ local function to_card(div)
     return pandoc.Div(pandoc.Para(words), pandoc.Attr(div.identifier))
   end
   more.identifier = div.identifier
+  cards[stringify(div.content[1].content:filter(function(part) return part.t == "Strong" end))] = div.identifier
   local blocks = pandoc.List {pandoc.RawBlock("html", '<details class="card">\n<summary>')}
   for i, part in ipairs(div.content) do
     blocks:insert(pandoc.Plain {pandoc.Span(part.content, pandoc.Attr("", {i == 1 and "stated" or "finding"}))})
@@ -87,6 +111,7 @@ local function division(div)
   if div.classes:includes "table" then return to_table(div) end
   if div.classes:includes "figure" then return to_figure(div) end
   if div.classes:includes "card" then return to_card(div) end
+  if div.classes:includes "fold" then return {pandoc.RawBlock("html", FOLD), div, pandoc.RawBlock("html", "</details>")} end
 end
 
 -- the first heading is the title

@@ -45,9 +45,9 @@ def project(path):
 
 
 def data(name):
-    """A file of data/: the user's prompts or document, if there is such a file, or the project's."""
+    """A file of data/: the user's prompts, questions or document, if there is such a file, or the project's."""
     path = f"data/{name}"
-    is_open = name == "prompts.yaml" or name.startswith("claims/")
+    is_open = name in ("prompts.yaml", "findings.yaml") or name.startswith("claims/")
     return local(path) if is_open and os.path.lexists(path) else project(path)
 
 
@@ -95,13 +95,13 @@ from normscope.io.pins import pinned
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.yamlfile import read_config
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
-from normscope.verdicts import frozen
+from normscope.verdicts import findings, frozen
 from normscope.machine import has_gpu, torch_finds_gpu
 from normscope.pages import figures, metrics
 from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
 from normscope.studies.pretrained.grid import check_directories, check_prompts
-from normscope.studies.statements import load_checked, sources
+from normscope.studies.statements import load_checked
 
 
 def checked(make, *arguments):
@@ -221,12 +221,6 @@ def recipe(jobs):
         return on_device(jobs[wildcards.name]).model_dump_json()
 
     return named
-
-
-@functools.cache
-def traces(wildcards):
-    """Where each statement is tested, and the code that measures it. Only the page uses this."""
-    return note("traces.json", json.dumps(sources(STATEMENTS, STUDIES), indent=1))
 
 
 def table_file(study, name):

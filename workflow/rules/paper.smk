@@ -1,20 +1,18 @@
-# reads:  results/<study>/tables/*.csv, data/claims/*.yaml, the captions in results/paper/figures/, the
+# reads:  results/<study>/tables/*.csv, data/claims/*.yaml, data/findings.yaml, results/paper/figures/, the
 #         templates in workflow/report/, figures.yaml, section.md of each study, and
 #         evidence/, with the frozen tests
-# writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
-#         summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex and
-#         example.tex; manifest.json; metrics.json and plots/ for DVC
+# writes: results/paper/ with claims.json; frame.json (all that is printed), summary.md, summary.html, summary.pdf, tables/<study>/*.tex,
+#         numbers.tex, claims.tex and example.tex; manifest.json; metrics.json and plots/ for DVC
 
 
 # the text and the layouts of the summary; studies without a section are left out
-LAYOUTS = "page.html pages.lua summary.md statement.md summary.typ example.tex".split()
+LAYOUTS = "page.html pages.lua summary.md answer.md statement.md summary.typ example.tex".split()
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
 TEMPLATES += files_of_studies("section.md")
 # the project's data files, which the manifest lists: prompts and published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
-KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
-EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
+EVIDENCE = [*filter(os.path.isfile, [project("evidence/claims.json")])]
 # the tests and settings that were fixed before the evidence run: without it, every verdict is post hoc
 FROZEN = [project(f"evidence/{frozen.FROZEN}")]
 
@@ -25,7 +23,6 @@ rule claims:
         TABLES,
         [*filter(os.path.isfile, FROZEN)],
         claims=documents(),
-        disputes=data("disputes.csv"),
     output:
         "results/paper/claims.json",
     log:
@@ -39,37 +36,9 @@ rule claims:
         settings=CONFIG.digest,
         evidence=unquoted(project("evidence")),
     shell:
-        'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --disputes {input.disputes:q}'
+        'python "$NORMSCOPE/scripts/claims.py" {input.claims:q}'
         " --config {params.config:q} --settings {params.settings} --evidence {params.evidence:q}"
         " --results results --out {output} &> {log}"
-
-
-rule frame:
-    input:
-        code("frame", "all", "pages"),
-        TABLES,
-        figure_files(".txt"),
-        EVIDENCE,
-        claims="results/paper/claims.json",
-        figures=files_of_studies(figures.FILE),
-        # the locations of tests and code; no other result depends on them
-        traces=traces,
-    output:
-        "results/paper/frame.json",
-    log:
-        "results/logs/frame.log",
-    group:
-        "paper"
-    conda:
-        "../envs/normscope.yaml"
-    params:
-        config=unquoted(CONFIG.recorded("figures", titles=True)),
-        evidence=["--evidence", project("evidence")] if EVIDENCE else [],
-        demonstration=["--demonstration"] if CONFIG.demonstration else [],
-    shell:
-        'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims:q}'
-        " --traces {input.traces:q} --results results"
-        " {params.evidence:q} {params.demonstration} --out {output} &> {log}"
 
 
 rule manifest:
@@ -81,7 +50,7 @@ rule manifest:
         code=lambda wildcards: [
             local(f"results/code/{script}.txt") for script in sorted(PINS)
         ],
-        data=[data(name) for name in DATA] + documents() + EVIDENCE[:1],
+        data=[data(name) for name in DATA] + documents() + EVIDENCE,
     output:
         "results/paper/manifest.json",
     log:
@@ -120,14 +89,21 @@ rule metrics:
 
 rule render:
     input:
-        code("render"),
+        code("render", "all", "pages"),
+        TABLES,
         figure_files(".svg"),
+        figure_files(".txt"),
         TEMPLATES,
-        frame="results/paper/frame.json",
+        EVIDENCE,
+        files_of_studies(figures.FILE),
+        claims="results/paper/claims.json",
+        findings=data("findings.yaml"),
         manifest="results/paper/manifest.json",
     output:
         multiext("results/paper/summary", ".md", ".pdf"),
-        multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
+        multiext(
+            "results/paper/", "numbers.tex", "claims.tex", "example.tex", "frame.json"
+        ),
         directory("results/paper/tables"),
         report(
             "results/paper/summary.html",
@@ -139,7 +115,12 @@ rule render:
         "paper"
     conda:
         "../envs/normscope.yaml"
+    params:
+        config=unquoted(CONFIG.recorded("figures", titles=True)),
+        evidence=["--evidence", *EVIDENCE] if EVIDENCE else [],
+        demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:
-        'python "$NORMSCOPE/scripts/render.py" --frame {input.frame} --manifest {input.manifest}'
-        ' --templates "$NORMSCOPE/workflow/report"'
-        " --figures results/paper/figures --out results/paper &> {log}"
+        'python "$NORMSCOPE/scripts/render.py" --config {params.config:q} --claims {input.claims:q}'
+        " --findings {input.findings:q} --manifest {input.manifest}"
+        ' --templates "$NORMSCOPE/workflow/report" --results results {params.evidence:q}'
+        " {params.demonstration} --out results/paper &> {log}"

@@ -1,99 +1,86 @@
-"""A card per statement: verdict, finding, comparisons, and how to rerun it."""
+"""A card per statement: its result, the words of its document, its comparisons, and a rerun."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from normscope.formats import DASH
-from normscope.pages.evidence import Evidence, kept_verdict
-from normscope.pages.statements import finding, models_of, style_of, words_of
-from normscope.verdicts.document import MAIN
+from normscope.pages.statements import effect_of, why
+from normscope.verdicts.findings import Findings
 from normscope.verdicts.verdict import Verdict, Verdicts
-
-Fact = list[str]  # a term, and what is said about it
 
 
 def cards(
     verdicts: Verdicts,
     traces: Mapping[str, Mapping[str, Any]],
-    evidence: Evidence | None = None,
+    findings: Findings | None = None,
+    kept: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The cards, in the order of the documents.
+    """The cards, in the order of the verdicts.
 
-    Keys: key, figure, statement, where, ``of`` (the key of its document), document and its link;
-    verdict, the style that colors it, and ``shown``, its words; finding, a line; ``has_data``;
-    quote; facts; ``comparisons``, each with name, outcome, and facts; ``lacking``, the names of
-    those without data; test, code and command, from which it can be rerun.
+    Among their keys are ``of``, the name of the question; ``verdict``, the style that colors it;
+    ``shown``, its word; ``is_kept``, whether it is the evidence's; ``rows``, the comparisons with
+    data: name, models, expectation, effect, n and outcome; ``lacking``, the names of the others.
 
     Args:
-        verdicts: The content of claims.json.
-        traces: ``test``, ``tables`` and ``code`` of every statement, by key.
-        evidence: The results that the project keeps, if it has any.
+        verdicts: Those that are shown.
+        traces: ``test``, ``tables``, ``models`` and ``code`` of every statement, by key.
+        findings: The questions, if statements are shown by question.
+        kept: The keys of the verdicts that are the evidence's.
     """
-    options: list[str] = []
-    if evidence is not None and evidence.is_same:
-        options = ["--configfile", evidence.configuration]
-    return [
-        _card(one, verdicts, traces.get(one.key, {}), options, evidence)
-        for one in verdicts.verdicts
-    ]
+    made = []
+    for one in verdicts.verdicts:
+        others = findings.contradicted_by(one.key) if findings else []
+        known = verdicts.statements
+        made.append(
+            {
+                **_card(one, verdicts, traces.get(one.key, {})),
+                "of": findings.of_statements.get(one.key, "") if findings else "",
+                "is_kept": one.key in kept,
+                "contradicts": [{"key": key, "claim": known[key].says} for key in others],
+            }
+        )
+    return made
 
 
-def _card(
-    one: Verdict,
-    verdicts: Verdicts,
-    trace: Mapping[str, Any],
-    options: Sequence[str],
-    evidence: Evidence | None,
-) -> dict[str, Any]:
+def _card(one: Verdict, verdicts: Verdicts, trace: Mapping[str, Any]) -> dict[str, Any]:
     statement, document = one.statement, verdicts.documents[one.document]
-    with_data = {name: result for name, result in one.results.items() if result.n}
-    tables = trace.get("tables", [])
-    facts = [
-        ["theirs", statement.theirs],
-        ["ours", statement.ours],
-        ["undecided because", one.main.reason],
-        ["otherwise", ", ".join(one.contradicted_by)],
-        ["note", statement.note],
-        ["post hoc because", one.why_post_hoc if "post hoc" in one.marks else ""],
-        ["quotes compared with", document.checked if statement.quote else ""],
-        ["evidence", kept_verdict(one, evidence) if evidence else ""],
-    ]
+    models, tables = trace.get("models", {}), trace.get("tables", [])
+    with_data = [name for name, result in one.results.items() if result.n]
     return {
         "key": one.key,
-        "of": one.document,
-        "statement": statement.says,
-        "where": statement.where,
+        "claim": statement.says,
         "document": document.name,
+        "title": document.title,
         "link": document.link,
+        "where": statement.where,
+        "checked": document.checked if statement.quote else "",
         "figure": statement.figure,
-        "verdict": style_of(one.word),
-        "shown": words_of(one),
-        "finding": finding(one) or "no comparison",
-        "has_data": bool(with_data) or not statement.comparisons,
+        "verdict": one.word.replace(" ", "-"),
+        "shown": one.word,
+        "effect": effect_of(one),
+        "n": one.main.n,
+        "certainty": one.certainty,
+        "why": why(one) if statement.comparisons else "",
+        "post_hoc": one.why_post_hoc if one.is_post_hoc else "",
         "quote": statement.quote or "",
-        "facts": [fact for fact in facts if fact[1]],
-        "comparisons": [_comparison(one, name) for name in with_data],
-        "lacking": [name or "the main comparison" for name in one.results if name not in with_data],
+        "theirs": statement.theirs or DASH,
+        "ours": statement.ours or ("the same" if statement.comparisons else DASH),
+        "note": statement.note or "",
+        "measured": list(dict.fromkeys(one.quantities[name].meaning for name in with_data)),
+        "rows": [
+            [
+                *(name or "main", models.get(name, ""), statement.comparisons[name].expect),
+                *(effect_of(one, name), str(one.results[name].n), one.results[name].outcome),
+            ]
+            for name in with_data
+        ],
+        "lacking": [name or "main" for name in one.results if name not in with_data],
         "test": trace.get("test", ""),
         "code": trace.get("code", []),
-        "command": command(tables, options) if tables else "",
+        "command": " ".join(["snakemake", "--cores", "4", *map(_file, tables)]),
     }
 
 
-def _comparison(one: Verdict, name: str) -> dict[str, Any]:
-    comparison = one.statement.comparisons[name]
-    facts = [
-        ["measured", one.quantities[name].meaning],
-        ["models", models_of(comparison) or DASH],
-        ["expected", comparison.expect],
-        ["found", finding(one, name)],
-    ]
-    outcome = one.results[name].outcome
-    return {"name": name or "main", "is_main": name == MAIN, "outcome": outcome, "facts": facts}
-
-
-def command(tables: Sequence[str], options: Sequence[str]) -> str:
-    """The command that measures what a statement depends on."""
-    parts = (name.split(".") for name in tables)
-    files = [f"results/{study}/tables/{name}.csv" for study, name in parts]
-    return " ".join(["snakemake", "--cores", "4", *files, *options])
+def _file(table: str) -> str:
+    study, name = table.split(".")
+    return f"results/{study}/tables/{name}.csv"

@@ -3,29 +3,24 @@
 The page, the PDF and the files for LaTeX are made from the frame alone, so they cannot disagree.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from normscope.formats import PERCENT, Format
-from normscope.io.files import seal, write_text
+from normscope.formats import PERCENT
+from normscope.pages import findings as questions
 from normscope.pages.cards import cards
-from normscope.pages.evidence import Evidence, evidence_words
+from normscope.pages.evidence import completed
 from normscope.pages.section import Section, Word
-from normscope.pages.statements import claims_table, dispute_table, numbers, scoreboard, totals
-from normscope.pages.table import Column, Number, PageTable, Quantity
+from normscope.pages.statements import claims_table, numbers, scoreboard, totals
+from normscope.pages.table import Number, PageTable
 from normscope.statistics.levels import DECISIVE_P, FEWEST
+from normscope.verdicts.findings import Findings
 from normscope.verdicts.verdict import Verdicts
 
-# tables: all statements, how the claims fared here and in the evidence, and disputed ones
-CLAIMS, SCOREBOARD, DISPUTES = "claims", "scoreboard", "disputes"
-# values that JSON holds as objects, each recognized by its fields
-KINDS = {
-    frozenset(field.name for field in fields(kind)): kind
-    for kind in (Format, Number, Quantity, Column)
-}
+# tables: all statements, and how the claims fared here and in the evidence
+CLAIMS, SCOREBOARD = "claims", "scoreboard"
+EVIDENCE = "the evidence"
 
 
 class Figure(NamedTuple):
@@ -45,7 +40,7 @@ class Frame:
         tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
         figures: by name, in the paper's order.
         numbers: those that LaTeX has as macros, by names such as "nanogpt layernorm pre loss".
-        cards: the statements in the ledger's order; see ``normscope.pages.cards.cards``.
+        cards: the statements in the order of the questions; see ``normscope.pages.cards.cards``.
     """
 
     words: Mapping[str, Word]
@@ -55,35 +50,16 @@ class Frame:
     numbers: Mapping[str, Number]
     cards: Sequence[Mapping[str, Any]] = ()
 
-    def write(self, path: Path) -> None:
-        """Write the frame as JSON."""
-        write_text(path, json.dumps(vars(self), default=vars, allow_nan=False))
-        seal(path)
-
-
-def read(path: Path) -> Frame:
-    """The frame in a file, equal to the one that was written."""
-    raw = json.loads(path.read_text(), object_hook=_restore)
-    tables = {
-        name: PageTable(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"])))
-        for name, table in raw["tables"].items()
-    }
-    figures = {name: Figure(*figure) for name, figure in raw["figures"].items()}
-    return Frame(**raw | {"tables": tables, "figures": figures})
-
-
-def _restore(record: dict[str, Any]) -> Any:
-    kind = KINDS.get(frozenset(record))
-    return kind(**record) if kind else record
-
 
 def collect(
     sections: Mapping[str, Section],
     verdicts: Verdicts,
     figures: Mapping[str, Figure],
     *,
+    findings: Findings,
+    scale: str,
     traces: Mapping[str, Mapping[str, Any]],
-    evidence: Evidence | None = None,
+    evidence: Verdicts | None = None,
     demonstration: bool = False,
 ) -> Frame:
     """Collect the frame.
@@ -92,33 +68,35 @@ def collect(
         sections: those of the studies, in the paper's order.
         verdicts: the contents of claims.json.
         figures: by name, in the paper's order.
+        findings: the questions, and their answers.
+        scale: how large the models are, in words.
         traces: where every statement is tested and measured, by key.
-        evidence: the results that the project keeps, if it has any.
+        evidence: the verdicts that the project keeps, if it has any.
         demonstration: whether the models are too small or too few to test a statement.
     """
+    whole, kept = completed(verdicts, evidence, findings.of_statements)
+    runs = {"this run": verdicts}
+    if evidence and evidence != verdicts:
+        runs[EVIDENCE] = evidence
     tables = {
-        SCOREBOARD: scoreboard(
-            {"this run": verdicts} | ({"the evidence": evidence.verdicts} if evidence else {})
-        ),
-        DISPUTES: dispute_table(verdicts),
-        CLAIMS: claims_table(verdicts),
+        SCOREBOARD: scoreboard(runs),
+        CLAIMS: claims_table(whole, runs.get(EVIDENCE)),
     }
     macros = {**numbers(verdicts)}
     for study, section in sections.items():
         tables |= {f"{study}.{name}": table for name, table in section.tables.items()}
         macros |= section.numbers
-    stated = dict.fromkeys(one.document for one in verdicts.verdicts)
-    documents = [{"key": key, "name": verdicts.documents[key].name} for key in stated]
-    counts = totals(verdicts)
+    counts = totals(whole)
     words = {
         "level": Number(verdicts.level, PERCENT),
         "decisive_p": DECISIVE_P,
         "false_decisions": round(DECISIVE_P * counts["comparisons"], 1),
         "fewest": FEWEST,
         "demonstration": demonstration,
-        "documents": [one | verdicts.documents[one["key"]].model_dump() for one in documents],
-        "evidence": None if evidence is None else evidence_words(verdicts, evidence),
+        "scale": scale,
+        "kept": len(kept),
         "totals": counts,
+        **questions.words(findings, verdicts, evidence),
     }
     return Frame(
         words,
@@ -126,5 +104,5 @@ def collect(
         tables,
         figures,
         macros,
-        cards(verdicts, traces, evidence),
+        cards(whole, traces, findings, kept),
     )

@@ -5,7 +5,7 @@ import re
 from normscope.formats import GENERAL
 from normscope.pages.table import PageTable
 
-MARKUP = re.compile(r"([\\`*<~{]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
+MARKUP = re.compile(r"([\\`*<~{|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
 # what begins a list, heading, quotation, rule, division or link target at the start of a line
 OPENING = re.compile(r"^(?:(\d{1,9})(?=[.)](?: |$))|(?=[-+](?: |-|$)|[#>=\[:]))")
 
@@ -63,8 +63,7 @@ def figure(name: str, title: str, caption: str) -> Markdown:
 def _rows(table: PageTable) -> str:
     """The headings, their alignment, and the rows."""
     rows = [
-        [" ".join(escape(cell).replace("|", "\\|").split()) for cell in row]
-        for row in (table.headings, *table.texts())
+        [" ".join(escape(cell).split()) for cell in row] for row in (table.headings, *table.texts())
     ]
     rows.insert(1, ["---:" if table.is_numeric(i) else "---" for i in range(len(table.columns))])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

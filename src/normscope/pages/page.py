@@ -27,7 +27,7 @@ def page(folder: Path, text: str, svgs: Mapping[str, bytes], manifest: Mapping[s
     Raises:
         Explained: a template is in error.
     """
-    options = (f"--template={folder / 'page.html'}", "--toc", "--section-divs=false")
+    options = (f"--template={folder / 'page.html'}", "--section-divs=false")
     html = convert(f"{text}\n\n{provenance(manifest)}", "html", folder, *options)
     return IMAGE.sub(lambda image: f'{image[1]}{data_address(svgs[image[2]].decode())}"', html)
 
@@ -39,41 +39,16 @@ def data_address(svg: str) -> str:
 
 
 def provenance(manifest: Mapping[str, Any]) -> str:
-    """Where the results come from, as a section of Markdown."""
-    note = manifest.get("note", ORIGIN)
-    parts = {"Provenance": facts(manifest), "Packages": manifest["packages"]}
-    tables = [
-        PageTable(title, (Column("what"), Column("value")), tuple(rows.items()))
-        for title, rows in parts.items()
-    ]
-    one, other = map(pipe_table, tables)
-    return f"## Provenance\n\n{note}\n\n{one}\n\n### Packages\n\n{other}\n"
-
-
-def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Facts about the origin of the results, from the contents of manifest.json."""
-    studies, dataset = manifest["studies"], manifest["dataset"]
-    trained = {study: len(parts["models"]) for study, parts in studies.items() if parts["models"]}
-    measured = [
-        name
-        for parts in studies.values()
-        for name, model in parts["probes"].items()
-        if model.get("missing") is None
-    ]
-    counted = ", ".join(f"{study} {n:,}" for study, n in trained.items())
-    texts = {"Dataset": dataset} | {
-        f"Text {name}": text for name, text in manifest.get("texts", {}).items()
-    }
-    return {
-        "Configuration, SHA-256": manifest.get("config_sha256", DASH),  # several runs have none
+    """Where the results come from, as a section of Markdown; manifest.json has all of it."""
+    models = sum(len(parts["models"]) for parts in manifest["studies"].values())
+    packages = (f"{name} {version}" for name, version in manifest["packages"].items())
+    facts = {
+        "configuration, SHA-256": manifest.get("config_sha256", DASH),  # several runs have none
+        "text": manifest["dataset"].get("origin", DASH),
+        "trainings": f"{models:,}",
+        "device": manifest["device"],
         "Python": manifest["python"],
-        "Device": manifest["device"],
-        "Trainings": f"{sum(trained.values()):,} ({counted or 'none'})",
-        "Models measured as they are": ", ".join(measured) or "none",
-        **{title: text.get("origin", DASH) for title, text in texts.items()},
-        **{
-            f"{title}, {name}, SHA-256": digest
-            for title, text in texts.items()
-            for name, digest in text.get("sha256", {}).items()
-        },
+        "packages": ", ".join(packages),
     }
+    table = PageTable("", (Column("what"), Column("value")), tuple(facts.items()))
+    return f"## Provenance\n\n{manifest.get('note', ORIGIN)}\n\n{pipe_table(table)}\n"

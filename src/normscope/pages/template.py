@@ -50,10 +50,10 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     """The summary in Markdown.
 
     ``summary.md`` is filled with the words of the frame, those of each study by its name,
-    ``cards``, and ``sections``: ``<study>/section.md`` of every study that has one, in the order of
-    the frame, each filled with the words of the study and of the frame. In all of them
-    ``table("loss")`` is a table, in a section a table of its study, and ``has("loss")`` says
-    whether it has rows.
+    ``cards``, ``figure("loss")`` (nothing if it is not drawn), and ``sections``:
+    ``<study>/section.md`` of every study that has one, in the order of the frame, each filled with
+    the words of the study and of the frame. In all of them ``table("loss")`` is a table, in a
+    section a table of its study, and ``has("loss")`` says whether it has rows.
 
     Args:
         folder: of ``summary.md``.
@@ -78,6 +78,7 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
             text = fill(templates, SECTION.format(study), known | offered)
             sections.append(Markdown(text))
     drawn = {name: figure(name, *shown) for name, shown in frame.figures.items()}
+    asked = [one["figure"] for one in frame.words.get("questions", ())]
     words = {
         **frame.words,
         **frame.sections,
@@ -85,7 +86,8 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
         "cards": frame.cards,
         "sections": sections,
         "figure_names": list(drawn),
-        "figures": Markdown("\n\n".join(drawn.values())),
+        "figure": lambda name: drawn.get(name, ""),
+        "figures": Markdown("\n\n".join(drawn[name] for name in drawn if name not in asked)),
     }
     return re.sub(r"\n{3,}", "\n\n", fill(templates, SUMMARY, words))
 

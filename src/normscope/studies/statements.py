@@ -1,11 +1,12 @@
 """The statements of all studies: what is checked before any job, and their verdicts."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from normscope.columns import Table
 from normscope.errors import Explained, suggest
+from normscope.nn.recipe import PLACEMENTS
 from normscope.studies.study import Study
 from normscope.verdicts.comparison import Comparison, sides
 from normscope.verdicts.document import Claims, Statement, load
@@ -16,7 +17,6 @@ def load_checked(
     paths: Collection[Path],
     studies: Mapping[str, Study],
     figures: Collection[str] | None = None,
-    disputes: Path | None = None,
 ) -> Claims:
     """Read statements that these studies can test and these figures can show. Needs no pandas.
 
@@ -24,12 +24,11 @@ def load_checked(
         paths: The files of the documents, ``data/claims/*.yaml``.
         studies: The studies of the configuration, by name.
         figures: Names of figures. Without them, the figure of a statement is not looked up.
-        disputes: The file of the pairs of statements that cannot both hold.
 
     Raises:
         Explained: A statement is wrong. Each line names the file, the key and the closest match.
     """
-    claims = load(paths, disputes)
+    claims = load(paths)
     files = {path.stem: str(path) for path in paths}
     wrong = [
         f"{files[document]}: {key}{problem}"
@@ -98,19 +97,53 @@ def declared(comparison: Comparison, studies: Mapping[str, Study]) -> Table:
     return tables[name]
 
 
-def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict[str, Any]]:
+def models_in_words(comparison: Comparison, studies: Mapping[str, Study]) -> str:
+    """The models of a comparison for readers: its sides, and what they share."""
+    study, table = studies[comparison.measured.study], declared(comparison, studies)
+    names, operator = sides(comparison.compare)
+    cells = [*(study.vocabulary().side(side, table) for side in names), comparison.models]
+    *compared, shared = (
+        ", ".join(
+            filter(None, (_in_words(column, value, table, study) for column, value in cell.items()))
+        )
+        for cell in cells
+    )
+    between = f" {operator.replace('-', '−')} "
+    return "; ".join(filter(None, [between.join(compared), shared]))
+
+
+def _in_words(column: str, value: Any, table: Table, study: Study) -> str:
+    """A value of a column as its table labels it, or a list of them."""
+    if isinstance(value, list):
+        return " and ".join(_in_words(column, one, table, study) for one in value)
+    known = table.by_name.get(column)
+    label = known.label if known else ""
+    if column == "placement":
+        label = {**PLACEMENTS, "none": ""}  # an arm without a norm says so
+    elif column == "protocol":
+        titles = getattr(study, "titles", {})
+        label = {value: titles.get(value, str(value).replace("_", " "))}
+    if isinstance(label, str):
+        name = known.heading if known else column
+        return (label or f"{name.replace('_', ' ')} {{}}").format(value)
+    return label.get(value, str(value))
+
+
+def sources(
+    statements: Iterable[tuple[str, str, Statement]], studies: Mapping[str, Study]
+) -> dict[str, dict[str, Any]]:
     """Where each statement comes from, by its key, as JSON has it.
 
     Args:
-        claims: The statements.
+        statements: The name of the document, the key, and the statement, of each.
         studies: Which declare the tables.
 
     Returns:
         ``test``: the entry; ``tables``: what it reads, as ``study.table``; ``code``: dotted names
-        of the functions that compute what it reads.
+        of the functions that compute what it reads; ``models``: those of each comparison, in words.
     """
     places = {}
-    for document, key, statement in claims:
+    for document, key, statement in statements:
         code = [
             declared(comparison, studies).source_of(column)
             for comparison in statement.comparisons.values()
@@ -120,5 +153,9 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict[str,
             "test": f"data/claims/{document}.yaml: {key}",
             "tables": statement.tables,
             "code": list(dict.fromkeys(code)),
+            "models": {
+                name: models_in_words(comparison, studies)
+                for name, comparison in statement.comparisons.items()
+            },
         }
     return places

@@ -9,7 +9,7 @@ import functools
 import math
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -17,6 +17,7 @@ from normscope.io.names import Key
 from normscope.schema import Strict
 from normscope.verdicts.expression import check_measure
 
+Outcome = Literal["as claimed", "opposite", "undecided"]
 Value = str | bool | int | float
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-?\d+)?"
 MEASURE = re.compile(r"(?P<median>median )?(?P<table>[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*)\.(?P<of>.+)")

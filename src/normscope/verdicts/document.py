@@ -1,6 +1,5 @@
 """The files of data/claims/: a document, what it says, and the comparisons that test it."""
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -98,11 +97,6 @@ class Statement(Strict):
         """The tables that its comparisons read, as ``study.table``."""
         return list(dict.fromkeys(one.measured.table for one in self.comparisons.values()))
 
-    @property
-    def study(self) -> str:
-        """The study of its main comparison; empty without one."""
-        return self.comparisons[MAIN].measured.study if self.comparisons else ""
-
 
 def _comparison(name: str, raw: dict[str, Any]) -> Comparison:
     """A comparison, without the columns that an overlay takes away.
@@ -163,15 +157,9 @@ class Document(Head):
 
 @dataclass(frozen=True)
 class Claims:
-    """All documents by name, in the order in which they are shown.
-
-    Args:
-        documents: By the names of their files.
-        disputes: Pairs of keys of statements that cannot both hold.
-    """
+    """All documents by the names of their files, in the order in which they are shown."""
 
     documents: Mapping[str, Document]
-    disputes: tuple[tuple[str, str], ...] = ()
 
     def __iter__(self) -> Iterator[tuple[str, str, Statement]]:
         """Name of the document, key and statement, of every statement."""
@@ -185,13 +173,11 @@ class Claims:
         return {key: statement for _, key, statement in self}
 
 
-def load(paths: Iterable[Path], disputes: Path | None = None) -> Claims:
+def load(paths: Iterable[Path]) -> Claims:
     """Read and validate the files of the documents.
 
     Args:
         paths: One YAML file per document: its head, and its statements by key.
-        disputes: A CSV file with the columns one and other; pairs with a statement that was not
-            loaded are left out.
 
     Raises:
         Explained: A file is not YAML, a statement is wrong, or a key occurs twice. Every line
@@ -221,11 +207,4 @@ def load(paths: Iterable[Path], disputes: Path | None = None) -> Claims:
             problems.append(f"{key} is in the documents {first[key]} and {name}: rename one")
     if problems:
         raise Explained("\n".join(problems))
-    return Claims(documents, tuple(_disputes(disputes, claims)) if disputes else ())
-
-
-def _disputes(path: Path, claims: Claims) -> Iterator[tuple[str, str]]:
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["one"] in claims.statements and row["other"] in claims.statements:
-                yield row["one"], row["other"]
+    return claims

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 LONGEST = 200  # characters
 POWERS = range(2, 101)
-ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+ARITHMETIC: Mapping[type[ast.AST], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
+READ = (ast.Name, ast.Load, ast.Constant, ast.UnaryOp, ast.USub, ast.BinOp, *ARITHMETIC)
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -47,30 +48,16 @@ def _parse(text: str) -> ast.expr:
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else [tree]
     if isinstance(tree, ast.Compare) and (len(sides) > 2 or type(tree.ops[0]) not in COMPARISONS):
         raise ValueError(f"{text!r}: compare two sides, with one of < <= > >=")
-    for side in sides:
-        _require_arithmetic(side, text)
-    return tree
-
-
-def _require_arithmetic(node: ast.expr, text: str) -> None:
-    match node:
-        case ast.Name():
-            return
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            return
-        case ast.UnaryOp(op=ast.USub()):
-            _require_arithmetic(node.operand, text)
-        case ast.BinOp(op=ast.Pow()):
-            if not (isinstance(node.right, ast.Constant) and node.right.value in POWERS):
-                raise ValueError(f"{text!r}: a power is a whole number from 2 to {POWERS[-1]}")
-            _require_arithmetic(node.left, text)
-        case ast.BinOp(op=ast.Div(), right=ast.Constant(value=0)):
-            raise ValueError(f"{text!r} divides by 0")
-        case ast.BinOp() if type(node.op) in ARITHMETIC:
-            _require_arithmetic(node.left, text)
-            _require_arithmetic(node.right, text)
-        case _:
+    for node in (node for side in sides for node in ast.walk(side)):
+        number = node.value if isinstance(node, ast.Constant) else 0
+        if not isinstance(node, READ) or type(number) not in (int, float):
             raise ValueError(f"{text!r}: only columns, numbers, + - * / ** and brackets are read")
+        divisor = getattr(node.right, "value", None) if isinstance(node, ast.BinOp) else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and divisor not in POWERS:
+            raise ValueError(f"{text!r}: a power is a whole number from 2 to {POWERS[-1]}")
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and divisor == 0:
+            raise ValueError(f"{text!r} divides by 0")
+    return tree
 
 
 def check_measure(text: str) -> str:
@@ -92,18 +79,17 @@ def columns_in(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def values(text: str, rows: "pd.DataFrame") -> "pd.Series":
+def values(text: str, rows: "pd.DataFrame") -> Any:
     """The value of a measure in each row; NaN for 0 as a divisor."""
     return _values(_parse(text), rows)
 
 
 def holds(check: str, rows: "pd.DataFrame") -> bool:
-    """Whether a check is true for the means of its sides over rows; not if a mean is NaN."""
+    """Whether a check is true on average over rows; not if the mean is NaN."""
     tree = _parse(check)
     assert isinstance(tree, ast.Compare)
-    sides = (_values(side, rows) for side in (tree.left, tree.comparators[0]))
-    left, right = (side if isinstance(side, float) else mean(side) for side in sides)
-    return COMPARISONS[type(tree.ops[0])](left, right)
+    above = f"({ast.unparse(tree.left)}) - ({ast.unparse(tree.comparators[0])})"
+    return COMPARISONS[type(tree.ops[0])](mean(values(above, rows)), 0.0)
 
 
 def mean(numbers: Iterable[float]) -> float:
@@ -112,7 +98,7 @@ def mean(numbers: Iterable[float]) -> float:
     return math.fsum(finite) / len(finite) if finite else math.nan
 
 
-def _values(node: ast.expr, rows: "pd.DataFrame") -> Any:
+def _values(node: ast.AST, rows: "pd.DataFrame") -> Any:
     """A number, or a series with one number per row."""
     match node:
         case ast.Name():

@@ -5,7 +5,7 @@ A comparison is decided if its two-sided p is below ``DECISIVE_P`` (Benjamin et 
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
@@ -13,10 +13,10 @@ from normscope.schema import Strict
 from normscope.statistics.estimate import estimate, estimate_median
 from normscope.statistics.levels import DECISIVE_P, FEWEST
 from normscope.statistics.means import Test, sign_flip, sign_test, student
-from normscope.verdicts.comparison import Comparison
+from normscope.statistics.power import enough
+from normscope.verdicts.comparison import Comparison, Outcome
 from normscope.verdicts.sample import Sample
 
-Outcome = Literal["as claimed", "opposite", "undecided"]
 # JSON has no NaN
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 SMALLEST, GREATEST = math.ulp(0.0), math.nextafter(math.inf, 0)
@@ -32,6 +32,7 @@ class Result(Strict):
         n: The number of seeds, or of rows of a table without seeds.
         p: The two-sided p-value; NaN without a test.
         means: The mean of each side.
+        enough: About how large n has to be to decide it, at the measured spread; 0 if unknown.
     """
 
     outcome: Outcome = "undecided"
@@ -42,6 +43,7 @@ class Result(Strict):
     n: int = 0
     p: Number = math.nan
     means: tuple[Number, ...] = ()
+    enough: int = 0
 
     @property
     def is_fact(self) -> bool:
@@ -89,10 +91,12 @@ def _decision(values: Sequence[float], bounds: Sequence[float], test: Test) -> d
     claimed, against = min(1.0, 2 * max(inside)), min(1.0, 2 * min(outside))
     p = min(claimed, against)
     smallest = 2 * max(one.smallest for one in (low, high) if one)
-    if smallest >= DECISIVE_P:
-        return {"p": p, "reason": f"n = {len(values)} gives no p below {smallest:.2g}"}
     if p >= DECISIVE_P:
-        return {"p": p, "reason": f"p = {p:.2g}"}
+        is_limited = smallest >= DECISIVE_P
+        why = f"n = {len(values)} gives no p below {smallest:.2g}" if is_limited else f"p = {p:.2g}"
+        is_median, ends = test is sign_test, filter(math.isfinite, bounds)
+        needed = max(enough(values, end, is_median=is_median) for end in ends)
+        return {"p": p, "reason": why, "enough": needed}
     return {"p": p, "outcome": "as claimed" if claimed < DECISIVE_P else "opposite"}
 
 

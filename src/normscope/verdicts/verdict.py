@@ -26,7 +26,8 @@ from normscope.verdicts.vocabulary import Vocabulary
 Word = Literal["as claimed", "opposite", "mixed", "undecided", "not testable here", "yes", "no"]
 WORDS: tuple[Word, ...] = ("as claimed", "opposite", "mixed", "undecided", "not testable here")
 ANSWERS: Mapping[Word, Word] = {"as claimed": "yes", "opposite": "no"}
-POST_HOC, SMALLER = "post hoc", "smaller than theirs"
+Certainty = Literal["high", "moderate", "low"]
+CERTAINTIES: tuple[Certainty, ...] = ("high", "moderate", "low")
 
 
 class Quantity(Strict):
@@ -97,15 +98,25 @@ class Verdict(Strict):
         return self.word not in ("undecided", "not testable here")
 
     @property
+    def certainty(self) -> Certainty:
+        """How sure the verdict is.
+
+        High: decided by a formula, or by a test that was fixed before its data, and no decided
+        comparison disagrees. Moderate: decided, but post hoc or mixed. Low: not decided.
+        """
+        if not self.is_decided:
+            return "low"
+        return "moderate" if self.word == "mixed" or self.is_post_hoc else "high"
+
+    @property
+    def is_post_hoc(self) -> bool:
+        """Whether it was measured by a test that was not planned before its data existed."""
+        return bool(self.why_post_hoc) and self.has_data and not self.main.is_fact
+
+    @property
     def has_data(self) -> bool:
         """Whether this run measured anything that it is about."""
         return any(one.n for one in self.results.values())
-
-    @property
-    def marks(self) -> list[str]:
-        """What limits it: a test that was not planned, models that are smaller than theirs."""
-        is_post_hoc = bool(self.why_post_hoc) and self.has_data and not self.main.is_fact
-        return [POST_HOC] * is_post_hoc + [SMALLER] * bool(self.statement.ours)
 
 
 class Verdicts(Strict):
@@ -116,7 +127,6 @@ class Verdicts(Strict):
         settings: The digest of the run's configuration.
         frozen: The commit whose tests and settings were frozen before the run.
         documents: By the names of their files.
-        disputes: Pairs of keys of statements that cannot both hold.
         verdicts: In the order of the documents.
     """
 
@@ -124,7 +134,6 @@ class Verdicts(Strict):
     settings: str = ""
     frozen: str | None = None
     documents: dict[str, Head]
-    disputes: list[tuple[str, str]] = Field(default=[])
     verdicts: list[Verdict] = Field(description="in the order of the documents")
 
     @property
@@ -136,6 +145,16 @@ class Verdicts(Strict):
     def by_key(self) -> dict[str, Verdict]:
         """Every verdict by the statement's key."""
         return {one.key: one for one in self.verdicts}
+
+    @property
+    def listed(self) -> list[tuple[str, str, Statement]]:
+        """The name of the document, the key and the statement of every verdict."""
+        return [(one.document, one.key, one.statement) for one in self.verdicts]
+
+    @property
+    def statements(self) -> dict[str, Statement]:
+        """Every statement by its key."""
+        return {one.key: one.statement for one in self.verdicts}
 
     def write(self, path: Path) -> None:
         """Write claims.json; what has its default is left out."""
@@ -202,7 +221,6 @@ def judge(claims: Claims, studies: Mapping[str, Measured], *, level: float, plan
         settings=plan.settings,
         frozen=plan.frozen.commit if plan.frozen else None,
         documents={name: document.head for name, document in claims.documents.items()},
-        disputes=list(claims.disputes),
         verdicts=verdicts,
     )
 

@@ -119,7 +119,7 @@ def test_a_table_that_is_too_wide_is_left_to_the_page(tmp_path):
 def test_cards_in_print_have_the_verdict_and_the_finding_alone(tmp_path):
     text = text_of(pdf(template_text(templates(tmp_path), frame()), REPORT, FIGURES), tmp_path)
     assert "asclaimedNormshelp." in text
-    assert frame().cards[0]["finding"].replace(" ", "") in text
+    assert frame().cards[0]["effect"].replace(" ", "") in text
     assert "snakemake" not in text
 
 

@@ -1,24 +1,19 @@
-"""Verdicts as tables, counts and cards: what a reader is told of each."""
+"""Verdicts as tables, counts, answers and cards: what a reader is told of each."""
 
 from verdicts.test_document import ENTRY
 
 from normscope.pages.cards import cards
-from normscope.pages.evidence import Evidence, evidence_words
-from normscope.pages.statements import (
-    by_statement,
-    claims_table,
-    dispute_table,
-    finding,
-    scoreboard,
-    totals,
-    words_of,
-)
+from normscope.pages.evidence import completed
+from normscope.pages.findings import words
+from normscope.pages.statements import by_statement, claims_table, scoreboard, totals, why
 from normscope.verdicts.document import Head, Statement
+from normscope.verdicts.findings import Findings
 from normscope.verdicts.test import Result
 from normscope.verdicts.verdict import Quantity, Verdict, Verdicts
 
 CLAIMED = Result(outcome="as claimed", effect=0.02, low=0.01, high=0.03, n=12, p=1e-4, means=(2, 1))
 OPPOSITE = Result(outcome="opposite", effect=0.1, low=0.05, high=0.15, n=12, p=1e-3)
+OPEN = Result(reason="p = 0.1", effect=0.01, low=-0.01, high=0.03, n=12, p=0.1, enough=61)
 FACT = Result(outcome="opposite", effect=0.5, n=3)
 NONE = Result(reason="no data")
 QUANTITY = Quantity(meaning="validation loss", unit="nats", style="decimals")
@@ -39,31 +34,20 @@ def verdict(key: str, main: Result, longer: Result = NONE, **changes) -> Verdict
     )
 
 
+def run(*verdicts: Verdict) -> Verdicts:
+    head = Head(title="A paper", by="A. Author 2026", link="https://example.org")
+    return Verdicts(level=0.95, documents={"paper": head}, verdicts=list(verdicts))
+
+
 UNTESTABLE = {"measure": None, "models": {}, "compare": "", "expect": None, "also": {}}
-RUN = Verdicts(
-    level=0.95,
-    documents={"paper": Head(title="A paper", by="A. Author 2026", link="https://example.org")},
-    disputes=[("claimed", "fact")],
-    verdicts=[
-        verdict("claimed", CLAIMED, ours="smaller models"),
-        verdict("mixed", CLAIMED, OPPOSITE),
-        verdict("fact", FACT, also={}),
-        verdict("untestable", NONE, **UNTESTABLE, note="It takes years."),
-        verdict("asked", OPPOSITE, says="Is it?"),
-        verdict("empty", NONE),
-    ],
+RUN = run(
+    verdict("claimed", CLAIMED, ours="smaller models"),
+    verdict("mixed", CLAIMED, OPPOSITE),
+    verdict("fact", FACT, also={}),
+    verdict("untestable", NONE, **UNTESTABLE, note="It takes years."),
+    verdict("asked", OPPOSITE, says="Is it?"),
+    verdict("empty", NONE),
 )
-
-
-def test_a_verdict_is_shown_with_what_limits_it_and_what_was_found():
-    one, mixed, fact, *_ = RUN.verdicts
-    assert words_of(one) == "as claimed (post hoc, smaller than theirs)"
-    assert words_of(mixed) == "mixed (post hoc)"
-    assert words_of(fact) == "opposite"
-    size = "0.020 [0.010, 0.030] nats (2.000 against 1.000), n = 12"
-    assert finding(one) == f"{size}; expected: within 0.01, p = 0.000100"
-    assert finding(fact) == "0.500 nats, n = 3"
-    assert finding(RUN.verdicts[-1]) == "no data"
 
 
 def test_claims_are_counted_by_what_decides_them_and_questions_are_not():
@@ -71,49 +55,63 @@ def test_claims_are_counted_by_what_decides_them_and_questions_are_not():
     assert facts[1:] == (0, 1, 0, 0, 0, 1)
     assert trained[1:] == (1, 0, 1, 1, 1, 4)
     found = totals(RUN)
-    assert (found["assertions"], found["questions"], found["answers"]) == (5, 1, {"no": 1})
-    assert (found["decided"], found["post_hoc"], found["facts"], found["comparisons"]) == (
-        3,
-        2,
-        1,
-        4,
+    assert (found["assertions"], found["questions"], found["comparisons"]) == (5, 1, 4)
+    assert list(found["words"]) == "as claimed,opposite,mixed,undecided,not testable here".split(
+        ","
     )
     assert by_statement(RUN)["count"]["mixed"] == 1
 
 
-def test_tables_have_a_row_per_statement_and_per_dispute():
-    rows = claims_table(RUN).texts()
-    assert [row[2] for row in rows][1:4] == ["mixed (post hoc)", "opposite", "not testable here"]
-    assert rows[1][5] == "otherwise: longer"
-    assert rows[3][5] == "It takes years."
-    (pair,) = dispute_table(RUN).texts()
-    assert pair == [
-        *("It is claimed. (A. Author 2026)", "as claimed (post hoc, smaller than theirs)"),
-        *("It is fact. (A. Author 2026)", "opposite"),
+def test_the_surest_claims_come_first():
+    table = claims_table(RUN, run(verdict("mixed", OPPOSITE)))
+    assert [row[4] for row in table.texts()] == ["high", *["moderate"] * 3, "low", "low"]
+    assert [row[5] for row in table.texts()][:3] == ["–", "–", "opposite"]
+    assert table.texts()[2][:4] == [
+        *("It is mixed.", "A. Author 2026", "mixed", "0.020 [0.010, 0.030] nats"),
     ]
 
 
-def test_a_card_shows_comparisons_with_data_and_names_the_others():
-    trace = {"test": "paper.yaml: mixed", "tables": ["main.chosen"], "code": ["here"]}
-    mixed = cards(RUN, {"mixed": trace})[1]
-    assert [one["name"] for one in mixed["comparisons"]] == ["main", "longer"]
-    assert mixed["lacking"] == ["alone", "no worse"]
-    assert mixed["command"] == "snakemake --cores 4 results/main/tables/chosen.csv"
-    facts = dict(mixed["comparisons"][1]["facts"])
-    assert facts["models"] == "rmsnorm - layernorm; protocol long, placement pre"
-    assert facts["expected"] == "within 0.01"
-    assert dict(mixed["facts"])["otherwise"] == "longer"
-    empty = cards(RUN, {})[-1]
-    assert (empty["has_data"], empty["comparisons"]) == (False, [])
+def test_a_verdict_says_what_disagrees_or_would_decide_it():
+    mixed = "as claimed in the main comparison (expected: within 0.01, p = 0.000100); "
+    assert why(RUN.verdicts[1]) == f"{mixed}opposite for longer"
+    assert why(verdict("a", OPEN)) == (
+        "expected: within 0.01; p = 0.1; about n = 61 would decide it"
+    )
+    assert "no n below 1,000" in why(verdict("a", OPEN.model_copy(update={"enough": 1001})))
+    assert why(RUN.verdicts[-1]) == "no data"
 
 
-def test_a_run_is_compared_with_the_evidence_where_both_have_the_same_test():
-    other = verdict("claimed", OPPOSITE)
-    kept = RUN.model_copy(update={"verdicts": [other, verdict("empty", CLAIMED)]})
-    evidence = Evidence("config/paper.yaml", False, kept)
-    words = evidence_words(RUN, evidence)
-    assert [one["there"] for one in words["differing"]] == ["opposite (post hoc)"]
-    assert words["alone"] == 1
-    facts = [dict(card["facts"])["evidence"] for card in cards(RUN, {}, evidence)]
-    assert facts[0] == "opposite (post hoc)"
-    assert facts[1] == "not in the evidence"
+def asked(outcome: str) -> Findings:
+    answer = {"says": "By {effect}, {0}.", "statement": "claimed", "outcome": outcome}
+    question = {"asks": "Why?", "found": "So", "figure": "loss", "answers": [answer]}
+    question |= {"statements": ["mixed"], "contradictions": [("mixed", "fact")]}
+    return Findings.model_validate({"questions": {"why": question}})
+
+
+def answered(findings: Findings, here: Verdicts, evidence: Verdicts | None) -> tuple:
+    (question,) = words(findings, here, evidence)["questions"]
+    (answer,) = question["answers"]
+    return question["found"], answer["says"], answer["is_kept"], answer["here"]
+
+
+def test_an_answer_stands_with_numbers_only_where_its_outcome_came_out():
+    says = "By 0.020 [0.010, 0.030] nats, 2.000 (n = 12)."
+    assert answered(asked("as claimed"), RUN, None) == ("So", says, False, "")
+    empty, undecided = (run(verdict("claimed", result)) for result in (NONE, OPEN))
+    assert answered(asked("as claimed"), empty, RUN) == ("So", says, True, "")
+    plain = "It is claimed. 0.010 [−0.010, 0.030] nats, n = 12: undecided"
+    assert answered(asked("as claimed"), undecided, RUN) == ("So", says, True, plain)
+    plain = "It is claimed. 0.020 [0.010, 0.030] nats, n = 12: as claimed"
+    kept = run(verdict("claimed", OPPOSITE))
+    assert answered(asked("opposite"), RUN, kept) == ("", "", False, plain)
+
+
+def test_the_evidence_completes_a_run_where_it_has_no_data():
+    kept = run(verdict("claimed", OPPOSITE), verdict("empty", CLAIMED))
+    whole, keys = completed(RUN, kept, ["empty"])
+    assert keys == ["empty"]
+    assert [one.word for one in whole.verdicts][:2] == ["as claimed", "as claimed"]
+    (card, *_) = cards(whole, {}, asked("opposite"), keys)
+    assert (card["key"], card["is_kept"], card["of"]) == ("empty", True, "")
+    mixed = cards(whole, {}, asked("opposite"), keys)[2]
+    assert (mixed["of"], mixed["contradicts"]) == ("why", [{"key": "fact", "claim": "It is fact."}])

@@ -1,11 +1,11 @@
 """Templates of the page, and the sources that it names."""
 
-import re
 from dataclasses import replace
 
 import pytest
 from page_recipes import (
     REPORT,
+    findings,
     manifest,
     run,
     template_text,
@@ -81,22 +81,22 @@ def printed() -> Frame:
     documents = {"d": Head(title="On norms", by="A. Author", link=LINK)}
     documents["e"] = Head(title="Without a link")
     made = run(verdict("a"), other).model_copy(update={"documents": documents})
-    return collect({}, made, {}, traces=traces(made, "x"))
+    given = {"findings": findings("a"), "scale": "small", "traces": traces(made, "x")}
+    return collect({}, made, {}, **given)
 
 
 @pytest.fixture
 def text(printed: Frame, tmp_path) -> str:
-    """The part of the summary on statements."""
-    whole = (REPORT / "summary.md").read_text()
-    stated = re.search(r"## Statements.*?(?=\{% if sections %\})", whole, re.DOTALL)
-    assert stated is not None
-    return template_text(templates(tmp_path, f"# T\n\n{stated[0]}"), printed)
+    """The summary of no study."""
+    return template_text(templates(tmp_path, (REPORT / "summary.md").read_text()), printed)
 
 
-def test_the_page_leads_from_a_statement_to_its_document(printed: Frame, text: str):
+def test_the_page_leads_from_an_answer_to_a_statement_and_to_its_document(printed, text):
     whole = page(REPORT, text, {}, manifest())
     href = LINK.replace("&", "&amp;")
-    assert f'<p><a href="{href}">A. Author</a>, words' in whole
+    assert f'<p><a href="{href}">On norms</a>, words' in whole
     assert "<p>Without a link, words" in whole
-    assert f'<a href="{href}">On norms</a>' in whole
-    assert "Without a link</h3>" in whole
+    order = ["By 0.250", "words words</h2>", 'id="statement-a"', "Other claims", "All claims"]
+    places = [whole.index(part) for part in [*order, "Methods</h2>", "Provenance</h2>"]]
+    assert places == sorted(places)
+    assert '<a href="#statement-b">' in whole

@@ -22,6 +22,7 @@ from normscope.studies.verdicts import verdicts
 from normscope.verdicts import expression
 from normscope.verdicts.comparison import Comparison, sides
 from normscope.verdicts.document import Claims
+from normscope.verdicts.findings import load as load_findings
 from normscope.verdicts.frozen import Plan, digests, read_frozen
 from normscope.verdicts.sample import is_log, sample
 from normscope.verdicts.test import result
@@ -29,8 +30,7 @@ from normscope.verdicts.verdict import Verdicts, read
 
 CONFIG: Config = load(read_project(ROOT, ROOT / "config/paper.yaml"))
 FILES = sorted((ROOT / "data/claims").glob("*.yaml"))
-DISPUTES = ROOT / "data/disputes.csv"
-CLAIMS: Claims = load_checked(FILES, CONFIG.studies, disputes=DISPUTES)
+CLAIMS: Claims = load_checked(FILES, CONFIG.studies)
 
 
 FIGURES = load_figures(FOLDER, CONFIG.studies)
@@ -63,14 +63,18 @@ def test_the_findings_of_figures_name_statements_and_their_verdicts():
 
 
 def test_the_projects_statements_are_right_and_distinct():
-    assert load_checked(FILES, CONFIG.studies, FIGURES, DISPUTES) == CLAIMS
+    assert load_checked(FILES, CONFIG.studies, FIGURES) == CLAIMS
     said = [statement.says for statement in CLAIMS.statements.values()]
     assert len(set(said)) == len(said)
-    assert len(CLAIMS.disputes) == len(DISPUTES.read_text().splitlines()) - 1
+    findings = load_findings(ROOT / "data/findings.yaml", CLAIMS.statements, FIGURES)
+    assert findings.of_statements.keys() == CLAIMS.statements.keys()
     found = sources(CLAIMS, CONFIG.studies)
     assert found.keys() == CLAIMS.statements.keys()
     assert found["stays"]["tables"] == ["depth.rates"]
     assert found["stays"]["code"] == ["normscope.studies.depth.tabulate.rates"]
+    models = found["removing_gain_degrades"]["models"][""]
+    assert models.startswith("RMSNorm, no gain − RMSNorm; ")
+    assert models.endswith(", pre-norm")
 
 
 def test_a_stranger_adds_a_statement_by_one_entry(tmp_path):

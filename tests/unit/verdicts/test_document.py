@@ -64,13 +64,6 @@ def test_a_question_needs_no_quote_and_an_untestable_statement_no_test(tmp_path)
     assert loaded["two"].comparisons == {}
 
 
-def test_disputes_are_pairs_of_loaded_statements(tmp_path):
-    table = tmp_path / "disputes.csv"
-    table.write_text("one,other\na,b\na,elsewhere\n")
-    path = write(tmp_path, {**HEAD, "a": ENTRY, "b": ENTRY})
-    assert load([path], table).disputes == (("a", "b"),)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

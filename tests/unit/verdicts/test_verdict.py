@@ -280,13 +280,28 @@ def test_the_main_comparison_decides_and_another_one_can_contradict_it(results, 
     assert verdict(*results, says="Is it?").word == answer
 
 
-def test_marks_say_what_limits_a_verdict():
-    plain = verdict(YES)
-    assert plain.marks == []
-    limited = verdict(YES, ours="small models").model_copy(update={"why_post_hoc": "changed"})
-    assert limited.marks == ["post hoc", "smaller than theirs"]
-    fact = verdict(Result(outcome="as claimed", n=3)).model_copy(update={"why_post_hoc": "changed"})
-    assert fact.marks == []
+@pytest.mark.parametrize(
+    ("one", "certainty"),
+    [
+        (verdict(NO, OPEN), "high"),
+        (verdict(Result(outcome="as claimed", n=3)), "high"),
+        (verdict(NO).model_copy(update={"why_post_hoc": "changed"}), "moderate"),
+        (verdict(YES, NO), "moderate"),
+        (verdict(OPEN, YES), "low"),
+    ],
+)
+def test_a_decided_verdict_is_sure_if_its_test_was_fixed_and_nothing_contradicts_it(one, certainty):
+    assert one.certainty == certainty
+
+
+@pytest.mark.parametrize("measure", ["s.t.loss", "median s.t.loss"])
+def test_an_undecided_comparison_says_what_n_would_decide_it(measure):
+    quantiles = stats.norm.ppf((np.arange(20) + 0.5) / 20, 0.5)
+    found = outcome_of(list(quantiles), "above 0", measure)
+    assert found.outcome == "undecided"
+    draws = np.random.default_rng(0).normal(0.5, 1.0, (200, found.enough))
+    p = np.array([outcome_of(list(values), "above 0", measure).p for values in draws])
+    assert np.mean(p < DECISIVE_P) == pytest.approx(0.9, abs=0.08)
 
 
 MODELS = Table(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from normscope.formats import INTEGER, decimals
-from normscope.io.texts import DATASET
 from normscope.nn.arms import ARMS
 from normscope.pages.section import Section
 from normscope.pages.table import (
@@ -30,13 +29,11 @@ from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import STUCK
 from normscope.statistics.summary import select, summarize
 from normscope.studies.arms import arm_label, mean, means
-from normscope.studies.arms import count as count_models
-from normscope.studies.main.grid import NANOGPT, Main
+from normscope.studies.main.grid import Main
 from normscope.studies.main.measures import PARTS
 from normscope.studies.main.tables import TABLES
 from normscope.studies.study import Settings
 
-BY = ("arm", "placement", "learning_rate")
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",
@@ -233,6 +230,14 @@ def loss_numbers(arms: pd.DataFrame) -> dict[str, Number]:
     }
 
 
+def scale(study: Main) -> str:
+    """How large the trained models are, in words."""
+    stacks = [(one.model, one.training.steps) for one in study.trainings().values()]
+    sizes = zip(*((model.n_layer, model.n_embd, steps) for model, steps in stacks), strict=True)
+    blocks, width, steps = (f"{min(each):,} to {max(each):,}" for each in sizes)
+    return f"GPTs of {blocks} blocks and width {width} learn to predict characters in {steps} steps"
+
+
 def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on the models of one arm each.
 
@@ -246,12 +251,8 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     measured = chosen[chosen["protocol"].isin(study.measures.protocols)]
     protocols = study.protocols
     reference = select(runs, **study.reference._asdict())
-    texts = {row["text"]: row for row in to_rows(tables["corpus"])}
-    corpus = texts[DATASET]
     return Section(
         words={
-            **protocols[NANOGPT].model.model_dump(),
-            **protocols[NANOGPT].training.model_dump(),
             "baseline": f"{study.baseline.arm}-{study.baseline.placement}",
             "reference": str(study.reference),
             "protocols": [
@@ -269,11 +270,6 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "stuck": STUCK,
             "tower": study.untrained.tower,
             "needed": FEWEST,
-            "characters": corpus["characters"],
-            "train": Number(corpus["train_tokens"], INTEGER),
-            "val": Number(corpus["val_tokens"], INTEGER),
-            "count": count_models(select(runs, protocol=NANOGPT), BY),
-            "others": int((runs["protocol"] != NANOGPT).sum()),
             "models": len(runs),
             "diverged": int(runs["diverged_at"].notna().sum()),
             "failed": int(runs["failed"].sum()),

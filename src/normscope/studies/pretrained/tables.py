@@ -31,7 +31,6 @@ FAMILY = text("family", "family of the model; models of a family are no replicat
 NORM = text("norm", "LayerNorm or RMSNorm")
 DTYPE = text("dtype", "precision of the computation")
 WHO = (EXPERIMENT, MODEL, FAMILY, NORM, DTYPE)
-CATEGORY = key("category", "category of the prompt")
 PROMPT = key("prompt", "name of the prompt")
 BOS = key("bos", "on if a token for the beginning of the text is in front")
 POSITIONS = key("positions", "first, later or last position")
