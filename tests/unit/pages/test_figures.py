@@ -16,9 +16,9 @@ from normscope.pages import style
 from normscope.studies.arms import divergences
 
 RUNS = """\
-protocol,arm,placement,learning_rate,seed,capped_loss,failed,diverged_at
-small,layernorm,pre,0.01,1,1.5,0,
-small,rmsnorm,pre,0.01,1,1.6,0,
+protocol,arm,placement,learning_rate,seed,text,capped_loss,failed,diverged_at
+small,layernorm,pre,0.01,1,dataset,1.5,0,
+small,rmsnorm,pre,0.01,1,dataset,1.6,0,
 """
 
 

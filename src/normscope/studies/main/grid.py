@@ -157,9 +157,7 @@ class Main(ProtocolStudy):
         cells: dict[str, set[tuple[str, str]]] = {}
         for cell, _ in self.models():
             cells.setdefault(cell.protocol, set()).add((cell.arm, cell.placement))
-        return {
-            k: title for k, title in self.titles.items() if k in cells and is_shown(k, cells[k])
-        }
+        return {k: t for k, t in self.titles.items() if k in cells and is_shown(k, cells[k])}
 
     @property
     def optimizers(self) -> dict[str, str]:

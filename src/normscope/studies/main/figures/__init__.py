@@ -35,6 +35,14 @@ CELL = ["arm", "placement"]
 Cells = Mapping[tuple[str, str], pd.DataFrame]
 
 
+def by_unit(models: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The models of a protocol; means over those of each text, if it has several texts."""
+    if models["text"].nunique() < 2:
+        return models
+    how = {column: "mean", "failed": "max", "diverged_at": "min", "seed": "first"}
+    return models.groupby(["protocol", *CELL, "text"], sort=False, as_index=False).agg(how)
+
+
 def cells_of(models: pd.DataFrame) -> Cells:
     """The models by norm and placement, without cells of fewer seeds than a comparison needs.
 
@@ -79,15 +87,12 @@ def draw_rows(
 def draw_differences(
     panels: Mapping[str, pd.DataFrame], look: Look, column: str, reference: str
 ) -> tuple[Figure, str]:
-    """One panel per title, of differences of losses, on one axis with a band of equal losses.
-
-    Args:
-        panels: models with a row each, with the difference in ``column``.
-        look: of the figure.
-        column: the difference in nats.
-        reference: with what the models are compared.
-    """
-    rows = {title: cells_of(of.assign(protocol=title)) for title, of in panels.items() if len(of)}
+    """One panel per title, of the models' differences to a reference, in nats, on one axis."""
+    rows = {
+        title: cells_of(by_unit(of.assign(protocol=title), column))
+        for title, of in panels.items()
+        if len(of)
+    }
     if not rows:
         figure, axes = style.canvas(look.width_mm, MM_PER_PANEL, 1, 1)
         return figure, style.say(axes[0, 0], "no such model was trained")
@@ -106,7 +111,7 @@ def draw_differences(
         axis.axvspan(-SAME, SAME, color="0.85", linewidth=0, zorder=-1)
     axes[-1].set_xlabel(f"validation loss above {reference} (nats per character)")
     lost = divergences(shown, ("protocol", *CELL), AS_CHANCE)
-    return figure, f"Bars: {look.level:.0%} t intervals over models. {lost}"
+    return figure, f"Bars: {look.level:.0%} t intervals. {lost}"
 
 
 def draw_compared(
@@ -121,16 +126,12 @@ def draw_compared(
 ) -> tuple[Figure, str]:
     """Differences from the model of the same seed and protocol that differs in one thing.
 
-    Args:
-        column: of the table ``differences``, which names this thing.
-        reference: what the models are compared with, in words.
-        panels: titles of panels by protocol.
-        norms: beginnings of the names of the arms that are shown; all if there is none.
-        placements: those that are shown; all if there is none.
+    ``column`` of the table ``differences`` is this thing, ``panels`` has titles by protocol, and
+    ``norms`` the beginnings of names of arms; without norms or placements, all are shown.
     """
     keys = TABLES["differences"].keys
     models = tables["differences"][[*keys, column, "failed"]]
-    models = models.merge(tables["chosen"][[*keys, "diverged_at"]], on=keys)
+    models = models.merge(tables["chosen"][[*keys, "diverged_at", "text"]], on=keys)
     largest = models[column].abs().groupby([models[key] for key in ("protocol", *CELL)])
     models = models[largest.transform("max") > 0]  # the reference itself is at 0
     if norms:

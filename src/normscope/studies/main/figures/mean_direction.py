@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.studies.main.figures import MM_PER_PANEL, MM_PER_ROW, cells_of, draw_rows
+from normscope.studies.main.figures import MM_PER_PANEL, MM_PER_ROW, by_unit, cells_of, draw_rows
 
 PLACES = ("pre", "none")
 
@@ -19,7 +19,7 @@ def draw(
     models = tables["chosen"].dropna(subset="uniform_energy")
     models = models[models["placement"].isin(PLACES)]
     panels = {
-        title: cells_of(of)
+        title: cells_of(by_unit(of, "uniform_energy"))
         for key, title in protocols.items()
         if len(of := models[models["protocol"] == key])
     }
