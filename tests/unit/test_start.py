@@ -45,8 +45,7 @@ def test_the_time_left_is_the_work_at_the_pace_of_the_finished_jobs(
 ):
     """A job counts as START_S, and a training more by its operations, at PACE."""
     sizes = {"a_train": {"1": 100 * PACE, "2": 50 * PACE}, "b_train": {"1": 10 * PACE}}
-    countdown = Countdown(sizes)
-    ids = iter(range(100))
+    countdown, ids = Countdown(sizes), iter(range(100))
 
     def log(event: LogEvent, at: float, **fields: object) -> None:
         countdown.emit(logging.makeLogRecord({"event": event, "created": 1000 + at, **fields}))

@@ -5,6 +5,7 @@ local stringify = pandoc.utils.stringify
 local is_page = FORMAT:match "html"
 local LONG = 40 -- characters, beyond which a cell breaks into lines
 local LINE = 118 -- characters of the words of all columns, beyond which a table is too wide for print
+local LEFT_OUT = {appendices = true, figures = true} -- of print
 local PAPER = 90 -- characters of a line in LaTeX
 
 local function cells(table)
@@ -94,10 +95,7 @@ end
 
 local function to_card(div)
   local more = div.content:remove()
-  if not is_page then -- print has no more than the verdict and the finding
-    local words = div.content[1].content .. {pandoc.LineBreak()} .. div.content[2].content
-    return pandoc.Div(pandoc.Para(words), pandoc.Attr(div.identifier))
-  end
+  if not is_page then return {} end -- print has the table of all claims
   more.identifier = div.identifier
   cards[stringify(div.content[1].content:filter(function(part) return part.t == "Strong" end))] = div.identifier
   local blocks = pandoc.List {pandoc.RawBlock("html", '<details class="card">\n<summary>')}
@@ -119,6 +117,11 @@ local function document(doc)
   if doc.blocks[1] and doc.blocks[1].t == "Header" then
     doc.meta.title = doc.blocks:remove(1).content
   end
+  local is_left_out = false
+  doc.blocks = doc.blocks:filter(function(part)
+    if part.t == "Header" and part.level == 2 then is_left_out = not is_page and LEFT_OUT[part.identifier] end
+    return not is_left_out
+  end)
   return doc
 end
 

@@ -116,11 +116,12 @@ def test_a_table_that_is_too_wide_is_left_to_the_page(tmp_path):
     assert text.endswith("Thetable“Wide”istoowideforprint;summary.htmlhasit.1/1")
 
 
-def test_cards_in_print_have_the_verdict_and_the_finding_alone(tmp_path):
-    text = text_of(pdf(template_text(templates(tmp_path), frame()), REPORT, FIGURES), tmp_path)
-    assert "asclaimedNormshelp." in text
-    assert frame().cards[0]["effect"].replace(" ", "") in text
-    assert "snakemake" not in text
+def test_print_has_no_cards_and_no_appendices(tmp_path):
+    appended = "\n\n## Appendices\n\nMuch more.\n\n## Data\n\nIn files.\n"
+    words = template_text(templates(tmp_path), frame())
+    text = text_of(pdf(words + appended, REPORT, FIGURES), tmp_path)
+    assert not re.search("snakemake|Muchmore", text)
+    assert "Infiles." in text
 
 
 def test_hostile_text_is_printed_as_text_and_the_same_frame_gives_the_same_bytes(tmp_path):
