@@ -15,7 +15,7 @@ from normscope.studies.depth.tables import INITS
 
 DOTS: dict = {"marker": "o", "linestyle": "", "mfc": "none", "markersize": 3}
 CROSSES: dict = {"marker": "x", "linestyle": "", "markersize": 4, "markeredgewidth": 0.7}
-ABOVE = 0.1  # nats, above and below all models
+ROOM = 1.5  # factor around the lowest and the highest rate
 SHIFT = 0.1  # octaves of the rate over which points are dodged
 CELL = ["placement", "warmup_steps"]
 NETWORK = ["depth", "residual", "init", "placement", "learning_rate"]
@@ -34,9 +34,9 @@ def draw_panel(axis: Axes, models: pd.DataFrame, warm_ups: list[int]) -> None:
         for failed, look in enumerate((DOTS, CROSSES)):
             shown = select(cell, failed=failed)
             axis.plot(shown["x"], shown["capped_loss"], color=color, **look)
-    style.log_x(axis, models["learning_rate"])
-    known = models[["capped_loss", "unigram"]]
-    axis.set_ylim(known.min().min() - ABOVE, known.max().max() + ABOVE)
+    rates = models["learning_rate"]
+    style.log_x(axis, rates)
+    axis.set_xlim(rates.min() / ROOM, rates.max() * ROOM)
 
 
 def describe_others(models: pd.DataFrame) -> Iterator[str]:
