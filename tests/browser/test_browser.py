@@ -79,7 +79,7 @@ def test_a_card_opens_by_mouse_by_keyboard_and_by_its_link(visit, summary, width
     page = visit(summary, width).page
     card, other = page.locator(".card").first, page.locator(".card").last
     assert not card.locator(".more").is_visible()
-    card.locator("summary").click()
+    card.locator("> summary").click()
     assert card.locator(".more").is_visible()
     page.keyboard.press("Tab")
     page.keyboard.press("Shift+Tab")
