@@ -10,9 +10,6 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-report: "workflow/report/workflow.rst"
-
-
 include: "workflow/rules/common.smk"
 include: "workflow/rules/upkeep.smk"
 

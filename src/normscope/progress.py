@@ -17,17 +17,13 @@ STEP = 0.05  # share of the work after which the remaining time is printed again
 RESTORED_S = 1.0  # a shorter job only took its result from the store
 # of a recent core: seconds of a job without its training, and operations per second
 START_S, PACE = 2.5, 3e10
-MOST_NAMED = 4
 
 
 class Countdown(logging.Handler):
     """Prints the remaining time at the pace of the finished jobs, from when ``prints`` is set.
 
-    A job counts as ``START_S`` and its floating-point operations at ``PACE``; how long the finished
-    ones took shows how fast this machine is.
-
-    Args:
-        work: by rule, the floating-point operations of its jobs by their wildcard ``name``.
+    A job counts as ``START_S`` and its floating-point operations at ``PACE``, which ``work`` has by
+    rule and wildcard ``name``; how long the finished ones took shows how fast this machine is.
     """
 
     def __init__(self, work: Mapping[str, Mapping[str, float]]) -> None:
@@ -80,7 +76,7 @@ class Countdown(logging.Handler):
 
     def plan(self, norms: Sequence[str], cores: int) -> str:
         """What a run will do, in a line; its time on some cores, unless these are 0."""
-        named = ([name for name in norms if ", " not in name] or norms)[:MOST_NAMED]
+        named = ([name for name in norms if ", " not in name] or norms)[:4]
         others, n = len(norms) - len(named), self.planned.total()
         names = ", ".join(named) + f" and {others} more" * (others > 0)
         time = about(self.seconds(self.planned) / (cores or 1))

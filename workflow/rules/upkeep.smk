@@ -8,7 +8,6 @@ import shlex
 import shutil
 import time
 
-
 from normscope.io.files import altered, read_json
 from normscope.io.pins import not_as_pinned
 from normscope.io.store import KEY, default_store, keys, link_into, relink, reset_modes
@@ -197,26 +196,34 @@ def say_start():
     show_from(logging.WARNING)
     COUNTDOWN.prints = True
     trained = [s for n, s in JOBS.items() if COUNTDOWN.planned[f"{n}_train"]]
-    norms = {
-        LABELS[cell.arm]: 0 for study in trained for cell in study.cells().values()
-    }
+    norms = {LABELS[c.arm]: 0 for s in trained for c in s.cells().values()}
     cores = 0 if GPUS else min(workflow.cores, usable_cores())
     if norms:
         print(COUNTDOWN.plan([*norms], cores), file=sys.stderr)
     print("Ctrl-C stops; the same command goes on from there", file=sys.stderr)
 
 
+def outcomes(file):
+    """What the main comparison of each claim came out as in a run, by key; None if undecided."""
+    results = {v["key"]: v.get("results", {}) for v in read_json(file)["verdicts"]}
+    return {key: one.get("", {}).get("outcome") for key, one in results.items()}
+
+
 def say_results():
     """Print what was found, where the pages are, and the next command."""
     show_from(logging.INFO)
     folder, made = Path("results/paper").absolute(), COUNTDOWN.planned
-    frame = made["render"] and folder / "frame.json"
     answers = [Path(path) for path in (cards() if made["card_page"] else ())]
     words = {
         "jobs": made.total(),
         "time": about(time.time() - COUNTDOWN.began),
-        "frame": read_json(frame) if frame and frame.is_file() else None,
         "page": folder / "summary.html",
         "cards": {p.absolute(): read_json(p) for p in answers if p.suffix == ".json"},
+        "frame": None,
     }
+    if made["render"] and words["page"].is_file():
+        words["frame"] = read_json(folder / "frame.json")
+        kept = outcomes(Path(EVIDENCE[0])) if EVIDENCE else {}
+        here = {k: o for k, o in outcomes(folder / "claims.json").items() if o}
+        words["against"] = sum(kept.get(k) not in (None, o) for k, o in here.items())
     LOGGER.info(ending(Path(PROJECT, "workflow/report/terminal.txt"), words))
