@@ -29,7 +29,6 @@ EVIDENCE = ROOT / "evidence"
 TRAINED = ("layernorm", "layernorm_plain", "rmsnorm", "rmsnorm_plain", "batchnorm", "none")
 LOSS = ("norm", "n", "learning rate", "loss")
 DIFFERENCE = ("difference", "its interval")
-ANSWERS = 2  # of each question, the first ones
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
@@ -60,7 +59,7 @@ def run_table(models: int) -> PageTable:
 
 
 def answer_table(verdicts: Verdicts, findings: Findings) -> PageTable:
-    """The first answers of each question, with what was measured.
+    """The first answer of each question, with what was measured.
 
     Raises:
         ValueError: The evidence no longer supports an answer.
@@ -72,10 +71,10 @@ def answer_table(verdicts: Verdicts, findings: Findings) -> PageTable:
             if not is_supported(answer, verdict):
                 place, now = answer.comparison or "main", verdict.results.get(answer.comparison)
                 raise ValueError(f"{name}: {answer.says} {verdict.key}, {place}, is now {now}")
-        first, *others = question.answers[:ANSWERS]
-        rows += [(question.asks, sentence(first, verdicts.by_key[first.statement]))]
-        rows += [("", sentence(other, verdicts.by_key[other.statement])) for other in others]
-    return PageTable("Answers", tuple(map(Column, ("question", "answer"))), tuple(rows))
+        verdict = verdicts.by_key[question.answers[0].statement]
+        rows.append((question.asks, sentence(question.answers[0], verdict), verdict.certainty))
+    columns = tuple(map(Column, ("question", "answer", "certainty")))
+    return PageTable("Answers", columns, tuple(rows))
 
 
 def opposite_table(verdicts: Verdicts) -> PageTable:
