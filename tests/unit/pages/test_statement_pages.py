@@ -107,11 +107,11 @@ def test_an_answer_stands_with_numbers_only_where_its_outcome_came_out():
 
 
 def test_the_evidence_completes_a_run_where_it_has_no_data():
-    kept = run(verdict("claimed", OPPOSITE), verdict("empty", CLAIMED))
+    other = verdict("untestable", CLAIMED).model_copy(update={"digest": "another test"})
+    kept = run(verdict("empty", CLAIMED), other)
     whole, keys = completed(RUN, kept, ["empty"])
     assert keys == ["empty"]
     assert [one.word for one in whole.verdicts][:2] == ["as claimed", "as claimed"]
-    (card, *_) = cards(whole, {}, asked("opposite"), keys)
+    card, _, mixed, *_ = cards(whole, {}, asked("opposite"), keys)
     assert (card["key"], card["is_kept"], card["of"]) == ("empty", True, "")
-    mixed = cards(whole, {}, asked("opposite"), keys)[2]
     assert (mixed["of"], mixed["contradicts"]) == ("why", [{"key": "fact", "claim": "It is fact."}])
