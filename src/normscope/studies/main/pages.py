@@ -234,7 +234,7 @@ def scale(study: Main) -> str:
     """How large the trained models are, in words."""
     stacks = [(one.model, one.training.steps) for one in study.trainings().values()]
     sizes = zip(*((model.n_layer, model.n_embd, steps) for model, steps in stacks), strict=True)
-    blocks, width, steps = (f"{min(each):,} to {max(each):,}" for each in sizes)
+    blocks, width, steps = (" to ".join(f"{n:,}" for n in sorted({min(s), max(s)})) for s in sizes)
     return f"GPTs of {blocks} blocks and width {width} learn to predict characters in {steps} steps"
 
 
