@@ -129,5 +129,5 @@ return {
   -- what looks like markup of HTML is text
   {RawInline = function(raw) return pandoc.Str(raw.text) end,
    RawBlock = function(raw) return pandoc.Para(pandoc.Str(raw.text)) end},
-  {Div = division, Pandoc = document},
+  {Div = division, Pandoc = document, Link = function(link) return not (is_page or link.target:find "^[^#]") and link.content or nil end},
 }
