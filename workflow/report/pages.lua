@@ -5,7 +5,6 @@ local stringify = pandoc.utils.stringify
 local is_page = FORMAT:match "html"
 local LONG = 40 -- characters, beyond which a cell breaks into lines
 local LINE = 118 -- characters of the words of all columns, beyond which a table is too wide for print
-local LEFT_OUT = {appendices = true, figures = true} -- of print
 local PAPER = 90 -- characters of a line in LaTeX
 
 local function cells(table)
@@ -112,14 +111,15 @@ local function division(div)
   if div.classes:includes "fold" then return {pandoc.RawBlock("html", FOLD), div, pandoc.RawBlock("html", "</details>")} end
 end
 
--- the first heading is the title
+-- the first heading is the title; print has neither the appendices nor further figures
 local function document(doc)
   if doc.blocks[1] and doc.blocks[1].t == "Header" then
     doc.meta.title = doc.blocks:remove(1).content
   end
   local is_left_out = false
   doc.blocks = doc.blocks:filter(function(part)
-    if part.t == "Header" and part.level == 2 then is_left_out = not is_page and LEFT_OUT[part.identifier] end
+    if part.identifier == "appendices" or part.identifier == "figures" then is_left_out = not is_page end
+    if part.identifier == "data" then is_left_out = false end
     return not is_left_out
   end)
   return doc

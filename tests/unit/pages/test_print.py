@@ -117,7 +117,7 @@ def test_a_table_that_is_too_wide_is_left_to_the_page(tmp_path):
 
 
 def test_print_has_no_cards_and_no_appendices(tmp_path):
-    appended = "\n\n[A](#appendices)\n\n## Appendices\n\nMuch more.\n\n## Data\n\nIn files.\n"
+    appended = "\n\n[A](#appendices)\n## Appendices\n## A study\nMuch more.\n## Data\nIn files.\n"
     words = template_text(templates(tmp_path), frame())
     text = text_of(pdf(words + appended, REPORT, FIGURES), tmp_path)
     assert not re.search("snakemake|Muchmore", text)
