@@ -12,11 +12,11 @@ FIRST = 3  # questions whose first answers open the page
 
 
 def sentence(answer: Answer, verdict: Verdict) -> str:
-    """An answer with what was measured, and its n."""
+    """An answer with what was measured, and its n, if not one row decided it."""
     result, quantity = verdict.results[answer.comparison], verdict.quantities[answer.comparison]
     means = map(Column("", quantity.format).text, (*result.means, math.nan, math.nan))
     said = answer.says.format(*means, effect=effect(result, quantity))
-    return f"{said.removesuffix('.')} (n = {result.n})."
+    return said if result.is_fact else f"{said.removesuffix('.')} (n = {result.n})."
 
 
 def is_supported(answer: Answer, verdict: Verdict | None) -> bool:
