@@ -10,7 +10,7 @@ import pandas as pd
 
 from normscope.formats import INTEGER
 from normscope.io.files import write_text
-from normscope.pages.findings import is_supported, sentence
+from normscope.pages.findings import certainty, is_supported, sentence
 from normscope.pages.markdown import pipe_table
 from normscope.pages.statements import effect, scoreboard
 from normscope.pages.table import Column, PageTable
@@ -71,8 +71,9 @@ def answer_table(verdicts: Verdicts, findings: Findings) -> PageTable:
             if not is_supported(answer, verdict):
                 place, now = answer.comparison or "main", verdict.results.get(answer.comparison)
                 raise ValueError(f"{name}: {answer.says} {verdict.key}, {place}, is now {now}")
-        verdict = verdicts.by_key[question.answers[0].statement]
-        rows.append((question.asks, sentence(question.answers[0], verdict), verdict.certainty))
+        first = question.answers[0]
+        verdict = verdicts.by_key[first.statement]
+        rows.append((question.asks, sentence(first, verdict), certainty(first, verdict)))
     columns = tuple(map(Column, ("question", "answer", "certainty")))
     return PageTable("Answers", columns, tuple(rows))
 

@@ -192,14 +192,10 @@ class Config(Studies):
         }
         for place, texts in places.items():
             for text in texts:
-                if text not in self.every_text:
-                    known = suggest(text, self.every_text)
-                    raise ValueError(f"{place}: unknown text {text!r}; {known}")
+                if text not in (known := self.every_text):
+                    raise ValueError(f"{place}: unknown text {text!r}; {suggest(text, known)}")
                 if place != "pilot.texts" and len(texts) > 1 and text in self.pilot.texts:
-                    raise ValueError(
-                        f"{place}: {text} is one of pilot.texts, on which learning rates are "
-                        "chosen: give another text"
-                    )
+                    raise ValueError(f"{place}: {text} is one of pilot.texts: give another text")
         return self
 
     @model_validator(mode="after")

@@ -19,6 +19,12 @@ def sentence(answer: Answer, verdict: Verdict) -> str:
     return said if result.is_fact else f"{said.removesuffix('.')} (n = {result.n})."
 
 
+def certainty(answer: Answer, verdict: Verdict) -> str:
+    """That of the verdict; moderate if the comparison of the answer is decided, and it is not."""
+    is_decided = answer.outcome != "undecided"
+    return "moderate" if is_decided and verdict.certainty == "low" else verdict.certainty
+
+
 def is_supported(answer: Answer, verdict: Verdict | None) -> bool:
     """Whether a verdict has the outcome that an answer needs, from data."""
     result = verdict.results.get(answer.comparison) if verdict else None

@@ -161,11 +161,9 @@ def _means_of_texts(
     values: Sequence[tuple[str, float]], *, is_median: bool, is_log: bool
 ) -> list[tuple[str, float]]:
     """One value per text: over its models the median, or the mean (of logarithms, for factors)."""
-    by_text: dict[str, list[float]] = {}
-    for text, value in values:
-        by_text.setdefault(text, []).append(value)
     average = np.median if is_median else scipy.stats.gmean if is_log else np.mean
-    return [(text, float(average(of_text))) for text, of_text in by_text.items()]
+    by_text = pd.DataFrame(values).groupby(0, sort=False)[1]
+    return [(str(text), float(average(of_text))) for text, of_text in by_text]
 
 
 def _ratio(one: float, other: float) -> float:
