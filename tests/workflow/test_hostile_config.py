@@ -86,6 +86,11 @@ def config(project: Project) -> dict[str, Any]:
     config = yaml.safe_load((project.root / "config.yaml").read_text())
     config["dataset"] |= {"directory": "nanogpt", "sources": SOURCES}
     config["pretrained"]["models"] = MODELS
+    config["texts"] = {"austen": config["texts"]["austen"]}
+    for study in ("main", "jacobian"):  # one title stands for all
+        for name, protocol in config[study]["protocols"].items():
+            if (study, name) != ("main", "small"):
+                protocol.pop("title", None)
     return config
 
 
@@ -118,6 +123,7 @@ def test_only_paths_and_families_may_be_any_text(accepted: dict[Place, list[str]
         "pretrained.models.source.member",
         "texts.austen.sources.path",
         "texts.austen.sources.member",
+        "main.protocols.small.title",
     }
     for at, values in accepted.items():
         assert not set(NO_NAMES) & set(values), at

@@ -123,8 +123,8 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
         ),
         (
             "src/normscope/studies/main/figures/loss.py",
-            "LINEAR = 0.1",
-            "LINEAR = 1",
+            "protocol=key)",
+            "protocol=str(key))",
             {"figure_loss"},
         ),
         ("constraints.txt", "\nmatplotlib==", "\nmatplotlib==0.", {"figure_*"}),

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from normscope.io.corpus import Line
 from normscope.io.names import Key
 from normscope.io.texts import DATASET, TextName
 from normscope.nn.arms import ARMS, ArmName
@@ -18,7 +19,7 @@ from normscope.train.schedule import at_schedule
 ProtocolName = Annotated[Key, Field(description="a key of protocols")]
 
 
-class Protocol(Strict):
+class Protocol(GrowingModel):
     """Sizes and training that cells are compared under; the runs vary the rest."""
 
     model: Model
@@ -28,7 +29,9 @@ class Protocol(Strict):
         description="what its models learn: each hundred of seeds has the next text, so that 301 "
         "and 302 have the same. Of several, each is one unit of a test",
     )
-    title: str = Field(default="", description="its name in tables and figures, if not its key")
+    title: Annotated[Line, ADDED] = Field(
+        default="", description="its name in tables and figures, if not its key"
+    )
 
 
 class ProtocolGrid(Grid, GrowingModel):
