@@ -153,8 +153,8 @@ def _values(
 
 
 def _texts(rows: pd.DataFrame) -> list[str]:
-    """The text of each row; empty in tables that have none."""
-    return list(rows[TEXT]) if TEXT in rows else [""] * len(rows)
+    """The text of each row; empty where it is not known."""
+    return list(rows[TEXT].fillna("")) if TEXT in rows else [""] * len(rows)
 
 
 def _means_of_texts(
