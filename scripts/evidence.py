@@ -225,7 +225,7 @@ def manifest_of(config: Config, studies: Sequence[str], results: Path) -> dict[s
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, MANIFEST)
         command = [sys.executable, "scripts/manifest.py", *map(str, sorted(files))]
-        command += ["--config", config.recorded(), "--studies", ",".join(studies)]
+        command += ["--config", config.settings_json(), "--studies", ",".join(studies)]
         command += ["--results", str(results), "--dataset", str(results / "dataset/meta.json")]
         subprocess.run([*command, "--project", ".", "--out", str(out)], check=True)
         return read_json(out)

@@ -15,7 +15,7 @@ from normscope.config import load
 from normscope.custom_arms import add_arms
 from normscope.errors import run_script
 from normscope.io.files import write_json
-from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.io.yamlfile import overlay, read_yaml
 from normscope.machine import usable_cores
 from normscope.pilot import CODE, open_cells, with_rates
 from normscope.schema import FLOATS, Strict
@@ -107,7 +107,7 @@ def main() -> None:
     flags = parse(Flags)
     project = read_yaml(Path("config.yaml"))
     for name in flags.names:
-        raw = laid_over(project, read_yaml(name))
+        raw = overlay(project, read_yaml(name))
         add_arms(raw, [name.parent, Path()], CODE)
         pilot = run(raw, flags)
         for study, cell in dict.fromkeys((t.study, t.cell) for t in open_cells(raw)):

@@ -159,7 +159,7 @@ class Config(Studies):
         default="auto", description="what trains and probes; auto: a GPU if torch can use one"
     )
 
-    def recorded(self, *excluded: str, titles: bool = False) -> str:
+    def settings_json(self, *excluded: str, titles: bool = False) -> str:
         """What decides results, as JSON: without where and on what device they are made.
 
         Args:
@@ -173,7 +173,7 @@ class Config(Studies):
     def digest(self) -> str:
         """SHA-256 of what decides verdicts: the settings of all studies, and the texts."""
         texts = {name: self.every_text[name].decides.model_dump() for name in self.texts_read}
-        decides = json.dumps([self.recorded("figures"), texts], sort_keys=True)
+        decides = json.dumps([self.settings_json("figures"), texts], sort_keys=True)
         return sha256(decides.encode()).hexdigest()
 
     @property

@@ -33,7 +33,7 @@ class Format:
 
     def is_tiny(self, value: float) -> bool:
         """Whether a value is printed as an upper bound, ``< 0.000001``."""
-        return self.style == "significant" and abs(self._shown(value)) < SMALLEST
+        return self.style == "significant" and abs(self._printed_scale(value)) < SMALLEST
 
     def digits_of(self, value: float) -> str:
         """The digits of a number in ASCII, as ``float`` reads them.
@@ -42,7 +42,7 @@ class Format:
         """
         if self.is_tiny(value):
             return f"{SMALLEST:f}"
-        shown = self._shown(value)
+        shown = self._printed_scale(value)
         match self.style:
             case "decimals":
                 spec = f".{self.digits}f"
@@ -79,7 +79,7 @@ class Format:
     def _is_percent(self) -> bool:
         return self.style == "percent"
 
-    def _shown(self, value: float) -> float:
+    def _printed_scale(self, value: float) -> float:
         return math.exp(value) if self.log else float(value)
 
     def _decimals(self, shown: float) -> int:

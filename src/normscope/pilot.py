@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from normscope.config import Studies, load
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained
-from normscope.io.yamlfile import laid_over, read_config
+from normscope.io.yamlfile import overlay, read_config
 from normscope.studies.pilot import Losses, Pilot, Trial, losses_of, read_trials
 from normscope.studies.study import TrainedStudy
 from normscope.train.schedule import least
@@ -53,7 +53,7 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
     """
     raw = read_config(root / "config.yaml")
     for path in choices:
-        raw = laid_over(raw, read_config(path))
+        raw = overlay(raw, read_config(path))
     add_arms(raw, [path.parent for path in choices], CODE)
     return with_pilot(raw, read_trials([root / TRIALS]))
 

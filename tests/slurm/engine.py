@@ -10,7 +10,7 @@ from typing import Any
 import project
 import yaml
 
-from normscope.io.yamlfile import laid_over
+from normscope.io.yamlfile import overlay
 
 SNAKEMAKE = [
     *("snakemake", "--profile", "profiles/slurm"),
@@ -78,7 +78,7 @@ def fresh(root: Path, **changes: Any) -> Any:
     made = project.fresh(root)
     path = made.root / "config.yaml"
     config = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump(laid_over(config, changes), sort_keys=False))
+    path.write_text(yaml.safe_dump(overlay(config, changes), sort_keys=False))
     return made
 
 

@@ -16,11 +16,11 @@ from processes import ROOT
 from recipes import examples
 
 from normscope.config import Config, ConfigError, load
-from normscope.io.yamlfile import laid_over
+from normscope.io.yamlfile import overlay
 from normscope.pilot import read_project
 
 MAIN = read_project(ROOT)
-TINY = laid_over(MAIN, yaml.safe_load((ROOT / "config/tiny.yaml").read_text()))
+TINY = overlay(MAIN, yaml.safe_load((ROOT / "config/tiny.yaml").read_text()))
 NAME = r"[a-z0-9][a-z0-9_.-]*"  # what the Snakefile allows for {name}
 
 Place = tuple[str | int, ...]
@@ -143,7 +143,7 @@ def concerns(line: str, at: Place) -> bool:
 
 def check(base: str, changes: list[tuple[str, Place, Any]]) -> None:
     try:
-        config = load(laid_over({}, edited(base, changes)))
+        config = load(overlay({}, edited(base, changes)))
     except ConfigError as e:
         head, *lines = str(e).splitlines()
         assert head == f"the configuration has {len(lines)} problem(s):"

@@ -17,7 +17,7 @@ from processes import ROOT, SCRIPTS
 from normscope.config import Config, load
 from normscope.errors import Explained
 from normscope.io.git import git
-from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.io.yamlfile import overlay, read_yaml
 from normscope.pilot import read_project
 from normscope.verdicts.frozen import Plan, read_frozen
 
@@ -97,9 +97,9 @@ def test_a_run_of_what_was_frozen_is_registered_and_no_other(monkeypatch):
 
 def test_another_text_has_other_settings():
     ours = read_project(Path())
-    other = laid_over(ours, {"dataset": {"sha256": "0" * 64}})
+    other = overlay(ours, {"dataset": {"sha256": "0" * 64}})
     assert load(other).digest != load(ours).digest
-    drawn = laid_over(ours, {"figures": {"width_mm": 99}, "device": "cpu"})
+    drawn = overlay(ours, {"figures": {"width_mm": 99}, "device": "cpu"})
     assert load(drawn).digest == load(ours).digest
 
 

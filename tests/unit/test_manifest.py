@@ -27,7 +27,7 @@ def written(tmp_path, monkeypatch):
     (tmp_path / "main" / "models" / "left-over").mkdir()
     (tmp_path / "main" / "models" / "left-over" / "config.json").write_text("{}")
     (tmp_path / "meta.json").write_text('{"origin": "here"}')
-    text = whole.recorded()
+    text = whole.settings_json()
     words = [tmp_path / "meta.json", "--config", text, "--results", tmp_path]
     words += ["--dataset", tmp_path / "meta.json", "--project", tmp_path]
     words += ["--out", tmp_path / "manifest.json"]

@@ -19,7 +19,7 @@ import warm
 import yaml
 
 from normscope.config import Config
-from normscope.io.yamlfile import laid_over
+from normscope.io.yamlfile import overlay
 from normscope.pages.figures import load
 from normscope.pilot import TRAINED as TRAINED_STUDIES
 
@@ -153,7 +153,7 @@ def tiny(root: Path) -> dict[str, Any]:
     """The tiny configuration, reduced to few jobs of each kind."""
     config = yaml.safe_load((root / "config.yaml").read_text())
     choices = yaml.safe_load((root / "config" / "tiny.yaml").read_text())
-    config = laid_over(config, choices)
+    config = overlay(config, choices)
     once, swept = config["main"]["runs"][-2:]
     once["arms"] = ["layernorm"]
     swept["placements"], swept["learning_rates"] = ["pre"], [0.001, 0.003]

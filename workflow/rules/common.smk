@@ -84,7 +84,7 @@ from normscope.errors import Explained
 
 try:
     from normscope.config import load
-    from normscope.io.yamlfile import laid_over
+    from normscope.io.yamlfile import overlay
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.custom_arms import add_arms
@@ -130,12 +130,12 @@ def settings():
     here = [Path("config.yaml")] if has_file else []
     workflow.configfiles.extend(here)  # for Snakemake's report
     files = [content(os.path.realpath(path)) for path in [*here, *given.configfiles]]
-    return functools.reduce(laid_over, [*files, given.config], {})
+    return functools.reduce(overlay, [*files, given.config], {})
 
 
 def configuration(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
-    raw = laid_over(content(os.path.join(PROJECT, "config.yaml")), choices)
+    raw = overlay(content(os.path.join(PROJECT, "config.yaml")), choices)
     folders = [Path(path).parent for path in workflow.configfiles]
     checked(add_arms, raw, [*folders, Path()], CODE)
     trials = read_trials(Path(folder, TRIALS) for folder in (PROJECT, os.curdir))

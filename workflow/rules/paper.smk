@@ -32,7 +32,7 @@ rule claims:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIG.recorded("figures")),
+        config=unquoted(CONFIG.settings_json("figures")),
         settings=CONFIG.digest,
         evidence=unquoted(project("evidence")),
     shell:
@@ -59,7 +59,7 @@ rule manifest:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIG.recorded()),
+        config=unquoted(CONFIG.settings_json()),
     shell:
         'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data:q}'
         " --config {params.config:q}"
@@ -116,7 +116,7 @@ rule render:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIG.recorded("figures", titles=True)),
+        config=unquoted(CONFIG.settings_json("figures", titles=True)),
         evidence=["--evidence", *EVIDENCE] if EVIDENCE else [],
         demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:

@@ -120,8 +120,8 @@ def check_configfiles(words: Sequence[str]) -> None:
             sys.exit(f"error: {e}{hint}")
 
 
-def laid_over(base: Any, choices: Any) -> Any:
+def overlay(base: Any, choices: Any) -> Any:
     """A configuration with other values, merged key by key. Lists are replaced as a whole."""
     if not (isinstance(base, Mapping) and isinstance(choices, Mapping)):
         return choices
-    return {**base, **{key: laid_over(base.get(key), choices[key]) for key in choices}}
+    return {**base, **{key: overlay(base.get(key), choices[key]) for key in choices}}

@@ -41,9 +41,9 @@ def words(findings: Findings, run: Verdicts, evidence: Verdicts | None) -> dict[
     questions = []
     for name, question in findings.questions.items():
         answers = [_answer(one, run, evidence) for one in question.answers]
-        found = question.found if all(one["says"] for one in answers) else ""
-        told = {"name": name, "asks": question.asks, "figure": question.figure}
-        questions.append({**told, "found": found, "answers": answers})
+        headline = question.found if all(one["says"] for one in answers) else ""
+        words = {"name": name, "asks": question.asks, "figure": question.figure}
+        questions.append({**words, "found": headline, "answers": answers})
     return {"questions": questions, "opening": [one["answers"][0] for one in questions[:FIRST]]}
 
 

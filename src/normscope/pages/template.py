@@ -78,7 +78,7 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
             text = fill(templates, SECTION.format(study), known | offered)
             sections.append(Markdown(text))
     drawn = {name: figure(name, *shown) for name, shown in frame.figures.items()}
-    asked = [one["figure"] for one in frame.words.get("questions", ())]
+    in_questions = [one["figure"] for one in frame.words.get("questions", ())]
     words = {
         **frame.words,
         **frame.sections,
@@ -87,7 +87,7 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
         "sections": sections,
         "figure_names": list(drawn),
         "figure": lambda name: drawn.get(name, ""),
-        "figures": Markdown("\n\n".join(drawn[name] for name in drawn if name not in asked)),
+        "figures": Markdown("\n\n".join(drawn[name] for name in drawn if name not in in_questions)),
     }
     return re.sub(r"\n{3,}", "\n\n", fill(templates, SUMMARY, words))
 

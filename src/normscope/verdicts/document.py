@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from normscope.errors import Explained, explain
 from normscope.io.names import PATTERN
-from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.io.yamlfile import overlay, read_yaml
 from normscope.schema import Strict
 from normscope.verdicts.comparison import Comparison
 
@@ -71,13 +71,13 @@ class Statement(Strict):
         main = {key: raw[key] for key in TESTED if raw.get(key) not in (None, "", {})}
         if not main:
             return raw
-        found = {MAIN: main}
+        parts = {MAIN: main}
         also = raw.get("also", {})
-        for name, overlay in also.items() if isinstance(also, dict) else ():
-            if isinstance(overlay, dict) and (extra := [k for k in overlay if k not in TESTED]):
+        for name, changes in also.items() if isinstance(also, dict) else ():
+            if isinstance(changes, dict) and (extra := [k for k in changes if k not in TESTED]):
                 raise ValueError(f"also.{name}.{extra[0]}: unknown key; known: {', '.join(TESTED)}")
-            found[str(name)] = laid_over(main, overlay)
-        return {**raw, "comparisons": {name: _comparison(name, one) for name, one in found.items()}}
+            parts[str(name)] = overlay(main, changes)
+        return {**raw, "comparisons": {name: _comparison(name, one) for name, one in parts.items()}}
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from normscope.errors import Explained
-from normscope.io.yamlfile import laid_over
+from normscope.io.yamlfile import overlay
 from normscope.verdicts.document import Statement, load
 
 ENTRY: dict[str, Any] = {
@@ -89,7 +89,7 @@ def test_a_question_needs_no_quote_and_an_untestable_statement_no_test(tmp_path)
     ],
 )
 def test_a_wrong_entry_is_refused_with_its_place_and_what_is_right(changes, message, tmp_path):
-    given = {**laid_over(ENTRY, changes), **{k: v for k, v in changes.items() if not v}}
+    given = {**overlay(ENTRY, changes), **{k: v for k, v in changes.items() if not v}}
     content = {**HEAD, "key": {k: v for k, v in given.items() if v is not None}}
     with pytest.raises(Explained, match=message) as error:
         load([write(tmp_path, content)])

@@ -8,7 +8,7 @@ import yaml
 from verdicts.test_document import ENTRY
 
 from normscope.errors import Explained
-from normscope.io.yamlfile import laid_over
+from normscope.io.yamlfile import overlay
 from normscope.verdicts.document import Statement
 from normscope.verdicts.findings import Findings, load
 
@@ -47,7 +47,7 @@ def test_questions_name_their_statements_and_what_these_contradict(tmp_path):
 )
 def test_a_wrong_question_is_refused_with_its_place_and_the_closest(changes, message, tmp_path):
     at_top = changes.keys() & QUESTION.keys()
-    question = QUESTION | (changes if at_top else {"answers": [laid_over(ANSWER, changes)]})
+    question = QUESTION | (changes if at_top else {"answers": [overlay(ANSWER, changes)]})
     with pytest.raises(Explained, match=message) as error:
         loaded(tmp_path, {"kind": question})
     assert str(error.value).startswith(f"{tmp_path / 'findings.yaml'}: ")

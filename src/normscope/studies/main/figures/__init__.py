@@ -138,5 +138,5 @@ def draw_compared(
         models = models[models["arm"].str.startswith(tuple(norms))]
     if placements:
         models = models[models["placement"].isin(placements)]
-    of = {title: models[models["protocol"] == key] for key, title in panels.items()}
-    return draw_differences(of, look, column, reference)
+    parts = {title: models[models["protocol"] == key] for key, title in panels.items()}
+    return draw_differences(parts, look, column, reference)
