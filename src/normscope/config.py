@@ -125,7 +125,7 @@ class Studies(Strict):
         studies = [name for name, part in self.studies.items() if hasattr(part, "protocols")]
         return {name: {"protocols": {"__all__": {"title"}}} for name in studies}
 
-    @property
+    @cached_property  # each rule that makes a text asks for it
     def longest_context(self) -> int:
         """Length in tokens of the longest window of text that any job reads."""
         return max(study.context() for study in self.every_study.values())

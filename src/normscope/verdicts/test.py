@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer
 
-from normscope.schema import Strict
+from normscope.schema import FLOATS, Strict
 from normscope.statistics.estimate import estimate, estimate_median
 from normscope.statistics.levels import DECISIVE_P, FEWEST
 from normscope.statistics.means import Test, sign_flip, sign_test, student
@@ -17,8 +17,12 @@ from normscope.statistics.power import enough
 from normscope.verdicts.comparison import Comparison, Outcome
 from normscope.verdicts.sample import Sample
 
-# JSON has no NaN
-Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+# JSON has no NaN. Files have the digits on which processors agree, as tables do
+Number = Annotated[
+    float,
+    BeforeValidator(lambda value: math.nan if value is None else value),
+    PlainSerializer(lambda value: float(f"{value:{FLOATS}}")),
+]
 SMALLEST, GREATEST = math.ulp(0.0), math.nextafter(math.inf, 0)
 
 
