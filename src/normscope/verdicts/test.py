@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator
 
 from normscope.schema import FLOATS, Strict
 from normscope.statistics.estimate import estimate, estimate_median
@@ -17,12 +17,13 @@ from normscope.statistics.power import enough
 from normscope.verdicts.comparison import Comparison, Outcome
 from normscope.verdicts.sample import Sample
 
-# JSON has no NaN. Files have the digits on which processors agree, as tables do
-Number = Annotated[
-    float,
-    BeforeValidator(lambda value: math.nan if value is None else value),
-    PlainSerializer(lambda value: float(f"{value:{FLOATS}}")),
-]
+
+def _number(value: float | None) -> float:
+    """A number with the digits of tables, on which processors agree; JSON has no NaN."""
+    return math.nan if value is None else float(f"{value:{FLOATS}}")
+
+
+Number = Annotated[float, BeforeValidator(_number)]
 SMALLEST, GREATEST = math.ulp(0.0), math.nextafter(math.inf, 0)
 
 
@@ -79,12 +80,13 @@ def result(comparison: Comparison, given: Sample, *, is_count: bool, level: floa
     ends = [exp(v) if given.is_log else v for v in (e.mean, e.low, e.high)]
     if is_count:  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]
         ends[1:] = math.nan, math.nan
-    found = Result(effect=ends[0], low=ends[1], high=ends[2], n=len(scaled), means=given.means)
+    interval = dict(zip(("effect", "low", "high"), ends, strict=True))
+    facts = {**interval, "n": len(scaled), "means": given.means}
     if len(scaled) < FEWEST:
-        return found.model_copy(update={"reason": f"n = {len(scaled)}, {FEWEST} needed"})
+        return Result(**facts, reason=f"n = {len(scaled)}, {FEWEST} needed")
     test = sign_test if is_median else sign_flip if is_count else student
     bounds = [log(v) if given.is_log and math.isfinite(v) else v for v in (low, high)]
-    return found.model_copy(update=_decision(scaled, bounds, test))
+    return Result(**facts, **_decision(scaled, bounds, test))
 
 
 def _decision(values: Sequence[float], bounds: Sequence[float], test: Test) -> dict[str, Any]:
