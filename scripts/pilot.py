@@ -13,8 +13,9 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.config import load
 from normscope.custom_arms import add_arms
-from normscope.errors import run_script
+from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
+from normscope.io.texts import text_folder
 from normscope.io.yamlfile import overlay, read_yaml
 from normscope.machine import usable_cores
 from normscope.pilot import CODE, open_cells, with_rates
@@ -55,11 +56,12 @@ def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], list[Sin
 
 
 def prepare_texts(raw: Mapping[str, Any], pilot: Pilot, results: Path) -> None:
-    """Let the workflow make the texts that the configuration reads."""
+    """Let the workflow make the texts that the pilot models learn."""
     path = results / "pilot" / "config.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, with_rates(raw, pilot))
-    command = ["snakemake", "texts", "--cores", "1", "--configfile", str(path)]
+    texts = [f"{text_folder(results / 'dataset', text)}/meta.json" for text in pilot.texts]
+    command = ["snakemake", *texts, "--cores", "1", "--configfile", str(path)]
     subprocess.run(command, check=True)
 
 
@@ -96,11 +98,15 @@ def run(raw: Mapping[str, Any], flags: Flags) -> Pilot:
                 return pool.submit(train_single, job, dataset, folder(job, flags.results))
 
             made = {key: [metrics(job) for job in of_cell] for key, of_cell in todo.items()}
-            for (study, cell), parts in made.items():
-                loss = pilot_loss([part.result() for part in parts])
-                rows.append(Trial(study, cell, *words, loss))
-                write_trials(flags.out, rows)
-                print(f"{study}: {cell}: {rows[-1].loss or 'diverged'}", flush=True)
+            try:
+                for (study, cell), parts in made.items():
+                    loss = pilot_loss([part.result() for part in parts])
+                    rows.append(Trial(study, cell, *words, loss))
+                    write_trials(flags.out, rows)
+                    print(f"{study}: {cell}: {rows[-1].loss or 'diverged'}", flush=True)
+            except Explained:  # what was not started would delay the message
+                pool.shutdown(cancel_futures=True)
+                raise
 
 
 def main() -> None:
