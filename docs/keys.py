@@ -63,7 +63,7 @@ def vocabulary() -> str:
     for name, study in load(read_project(ROOT)).studies.items():
         words = study.vocabulary()
         rows += [
-            (name, f"`{column}`", _values(words.known(column)))
+            (name, f"`{column}`", _values(words.values_of(column)))
             for column in dict.fromkeys([*words.names, *words.values])
         ]
     return _table(("study", "column", "values"), rows)

@@ -79,7 +79,7 @@ def statements() -> str:
         },
         findings=load_findings(ROOT / "data/findings.yaml", verdicts.statements),
         scale=scale(config.main),
-        traces=sources(verdicts.listed, config.studies),
+        traces=sources(verdicts.entries, config.studies),
     )
     text = summary_text(TEMPLATES, FOLDER, frame)
     return page(TEMPLATES, text, svgs, {**manifest, "note": NOTE})

@@ -127,7 +127,7 @@ def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
 
 def figure_names(config: Config, studies: Collection[str], shown: Shown) -> list[str]:
     """The figures that pages show and that the tables of these studies alone determine."""
-    entries = figures.drawn(figures.load(FOLDER, config.studies), config)
+    entries = figures.select_figures(figures.load(FOLDER, config.studies), config)
     return [
         name
         for name in shown.figures

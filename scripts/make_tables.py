@@ -9,7 +9,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.tables import as_declared, write_tables
-from normscope.studies.stage import TableInputs, declared, recipe_type, stage
+from normscope.studies.stage import TableInputs, recipe_type, stage, tables_of
 
 
 class Flags(TableInputs):
@@ -23,7 +23,7 @@ def main() -> None:
     tabulate = stage("tabulate")
     flags = parse(Flags, sys.argv[2:], recipe=recipe_type(tabulate))
     tables = tabulate(flags.recipe, flags)
-    write_tables(flags.out, as_declared(tables, declared(tabulate)))
+    write_tables(flags.out, as_declared(tables, tables_of(tabulate)))
 
 
 if __name__ == "__main__":

@@ -39,13 +39,13 @@ class Flags(Strict):
 
 def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], list[SingleJob]]:
     """What to train next, as far as the losses so far tell, by study and cell: a job per text."""
-    studies = load(with_rates(raw, pilot)).trained
+    studies = load(with_rates(raw, pilot)).trained_studies
     by_text: dict[str, list[int]] = {}
     for seed in pilot.seeds:
         by_text.setdefault(text_of(pilot.texts, seed), []).append(seed)
     jobs = {}
     for name, cell, _ in open_cells(raw):
-        for rate in pilot.untried(name, cell):
+        for rate in pilot.next_rates(name, cell):
             at_rate = cell._replace(learning_rate=rate)
             recipes = {t: studies[name].stack_of(at_rate, seeds) for t, seeds in by_text.items()}
             jobs[name, str(at_rate)] = [
@@ -117,10 +117,9 @@ def main() -> None:
         add_arms(raw, [name.parent, Path()], CODE)
         pilot = run(raw, flags)
         for study, cell in dict.fromkeys((t.study, t.cell) for t in open_cells(raw)):
-            tried = pilot.tried(study, cell)
-            best = least(tried)
-            tuned = pilot.tuned(study, cell._replace(learning_rate=best))
-            bound = ", at the edge of what was tried" if tuned and tuned.at_edge else ""
+            best = least(pilot.losses_by_rate(study, cell))
+            choice = pilot.choice(study, cell._replace(learning_rate=best))
+            bound = ", at the edge of what was tried" if choice and choice.at_edge else ""
             print(f"{study}: {cell._replace(learning_rate=best)}{bound}")
     print(f"{flags.out}: commit it before make freeze")
 

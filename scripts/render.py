@@ -12,7 +12,7 @@ from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.files import read_json, read_svg, seal, write_bytes, write_text
 from normscope.io.tables import Tables
-from normscope.pages.figures import drawn, load
+from normscope.pages.figures import load, select_figures
 from normscope.pages.frame import Figure, collect
 from normscope.pages.latex import latex_files
 from normscope.pages.page import page
@@ -60,7 +60,7 @@ def sections(config: Studies, results: Path) -> dict[str, Section]:
 def main() -> None:
     flags = parse(Flags)
     drawings = flags.results / "paper" / "figures"
-    entries = drawn(load(FOLDER, flags.config.studies), flags.config)
+    entries = select_figures(load(FOLDER, flags.config.studies), flags.config)
     captions = {name: (drawings / f"{name}.txt").read_text().strip() for name in entries}
     verdicts = read_verdicts(flags.claims)
     frame = collect(
@@ -72,7 +72,7 @@ def main() -> None:
         },
         findings=load_findings(flags.findings, verdicts.statements),
         scale=scale(flags.config.main),
-        traces=sources(verdicts.listed, flags.config.studies),
+        traces=sources(verdicts.entries, flags.config.studies),
         evidence=read_verdicts(flags.evidence) if flags.evidence else None,
         demonstration=flags.demonstration,
     )

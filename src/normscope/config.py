@@ -115,7 +115,7 @@ class Studies(Strict):
         return {name: part for name, part in self.every_study.items() if part.IN_PAPER}
 
     @property
-    def trained(self) -> dict[str, TrainedStudy]:
+    def trained_studies(self) -> dict[str, TrainedStudy]:
         """The configuration of each study that trains models, by name."""
         return {k: part for k, part in self.studies.items() if isinstance(part, TrainedStudy)}
 

@@ -58,7 +58,7 @@ def explain(
         problem = reason(error, _known_keys(schema(), error["loc"][:-1]) if is_unknown else ())
         key = ".".join(_short(str(part)) for part in error["loc"] if part != "[key]")
         places.setdefault(problem, []).append(key or whole)
-    return [": ".join(filter(None, [_listed(k), problem])) for problem, k in places.items()]
+    return [": ".join(filter(None, [_first_keys(k), problem])) for problem, k in places.items()]
 
 
 def reason(error: ErrorDetails, known: Iterable[str] = ()) -> str:
@@ -72,7 +72,7 @@ def reason(error: ErrorDetails, known: Iterable[str] = ()) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if kind == "extra_forbidden":
         names = list(known)
-        message = "unknown key" + (f"; {_nested(str(error['loc'][-1]), names)}" if names else "")
+        message = "unknown key" + (f"; {_remedy(str(error['loc'][-1]), names)}" if names else "")
     elif kind not in ("missing", "value_error"):
         if kind in ("model_type", "dict_type"):
             message = "Input should be keys with values"
@@ -83,7 +83,7 @@ def reason(error: ErrorDetails, known: Iterable[str] = ()) -> str:
     return shorten(message, 800, placeholder=" ...")
 
 
-def _listed(keys: list[str]) -> str:
+def _first_keys(keys: list[str]) -> str:
     """The keys that share a problem; of many, the first few."""
     others = len(keys) - MOST
     return ", ".join(keys[:MOST]) + (f" and {others} others" if others > 0 else "")
@@ -94,7 +94,7 @@ def _short(text: str) -> str:
     return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
 
 
-def _nested(key: str, known: list[str]) -> str:
+def _remedy(key: str, known: list[str]) -> str:
     """The remedy for an unknown key: to nest a dotted key, or the closest known key."""
     first, *rest = key.split(".")
     if first not in known or not rest:

@@ -70,7 +70,7 @@ def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
     """
     if (pilot := _pilot(raw, losses_of(trials))) is None:
         return raw  # wrong, which is reported when the configuration is validated
-    missing = [one for one in open_cells(raw) if not pilot.tried(one.study, one.cell)]
+    missing = [one for one in open_cells(raw) if not pilot.losses_by_rate(one.study, one.cell)]
     if missing:
         # reports what else is wrong, such as a misspelled protocol, first
         load(with_rates(raw, pilot))
@@ -100,8 +100,8 @@ def with_rates(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
                 continue
             cells = list(_cells(name, key, block))
             for _, cell, single in _cells_to_train(cells, block, pilot):
-                tried = pilot.tried(name, cell)
-                new.append({**single, "learning_rates": [least(tried) if tried else ANY_RATE]})
+                losses = pilot.losses_by_rate(name, cell)
+                new.append({**single, "learning_rates": [least(losses) if losses else ANY_RATE]})
             if not cells:  # wrong in another key, which is reported instead
                 new.append({**block, "learning_rates": [ANY_RATE]})
         done[name] = {**done[name], key: new}
@@ -116,7 +116,9 @@ def _cells_to_train(
     The best arm may differ between placements. While some arm is untried, all are kept, so that the
     pilot trains them.
     """
-    losses = [min(pilot.tried(one.study, one.cell).values(), default=None) for one in cells]
+    losses = [
+        min(pilot.losses_by_rate(one.study, one.cell).values(), default=None) for one in cells
+    ]
     if not block.get("one_arm") or None in losses:
         yield from cells
         return

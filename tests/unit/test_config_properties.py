@@ -120,8 +120,10 @@ def all_jobs(config: Config) -> None:
             assert re.fullmatch(NAME, name)
             assert len(name) <= 200
         for name in probes:
-            assert set(study.probed(name)) <= {*trainings, name}
-        assert len(set(study.tabulated(config.settings))) == len(study.tabulated(config.settings))
+            assert set(study.jobs_of_probe(name)) <= {*trainings, name}
+        assert len(set(study.table_inputs(config.settings))) == len(
+            study.table_inputs(config.settings)
+        )
         study.tabulation(config.settings).model_dump_json()
         assert len(set(study.records())) == len(study.records())
         study.vocabulary()

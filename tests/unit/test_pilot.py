@@ -50,7 +50,7 @@ def pilot(**losses: float | None) -> Pilot:
     ],
 )
 def test_rates_are_tried_until_the_best_lies_inside_or_at_a_limit(losses, expected):
-    assert pilot(**losses).untried("main", CELL) == expected
+    assert pilot(**losses).next_rates("main", CELL) == expected
 
 
 def raw() -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_each_cell_has_the_rate_with_the_least_pilot_loss_and_its_tables_say_so(
         for cell in ("layernorm-pre-0.003", "rmsnorm-pre-0.001")
         for seed in (7, 8)
     ]
-    known = config.main.tuned(config.settings)
+    known = config.main.pilot_choices(config.settings)
     assert {name: (one.loss, one.at_edge) for name, one in known.items()} == {
         "small-layernorm-pre-0.003-7": (1.0, False),
         "small-rmsnorm-pre-0.001-7": (1.0, True),
@@ -169,7 +169,7 @@ def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
     write_trials(second, [BOTH[0]._replace(loss="")])
     losses = losses_of(read_trials([first, tmp_path / "missing.csv", second]))
     assert losses["main"][BOTH[0].cell] is None
-    assert Pilot(losses=losses).tried("main", CELL)[0.001] == math.inf
+    assert Pilot(losses=losses).losses_by_rate("main", CELL)[0.001] == math.inf
 
 
 def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_seeds():
@@ -185,5 +185,5 @@ def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_se
         assert models
         assert not earlier & {seed for _, seed in models}
     whole = plan.model_copy(update={"losses": losses_of(rows)})
-    unfinished = [str(one) for one in open_cells(config) if whole.untried(one.study, one.cell)]
+    unfinished = [str(one) for one in open_cells(config) if whole.next_rates(one.study, one.cell)]
     assert not unfinished

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from project import DRAWN, ROOT, RULES, STAGES, TRAINED, Project, records
 
-from normscope.io.pins import pinned
+from normscope.io.pins import pins_of
 from normscope.io.provenance import closure, code_digest
 
 TABLE = yaml.safe_load(Path(__file__).with_name("reruns.yaml").read_text())
@@ -108,7 +108,7 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
             continue  # another drawing stands in its place
         files = closure(*RULES[rule])
         (path,) = paths
-        pins = pinned(files, ROOT / "constraints.txt")
+        pins = pins_of(files, ROOT / "constraints.txt")
         assert (made.root / path).read_text().splitlines() == [code_digest(files), pins], rule
 
 

@@ -43,8 +43,8 @@ if CARD is not None:
             "../envs/normscope.yaml"
         params:
             arms=ARMS,
-            config=unquoted(CARD.model_dump_json()),
-            look=unquoted(json.dumps(LOOK)),
+            config=constant(CARD.model_dump_json()),
+            look=constant(json.dumps(LOOK)),
         shell:
             'python "$NORMSCOPE/scripts/card.py" --arms {params.arms:q} --config {params.config:q}'
             " --look {params.look:q} --dataset {input.dataset}"

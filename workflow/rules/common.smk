@@ -91,7 +91,7 @@ from normscope.custom_arms import add_arms
 from normscope.io.corpus import Given, check_known_length, check_sources
 from normscope.io.corpus import directory_files
 from normscope.io.files import write_text
-from normscope.io.pins import pinned
+from normscope.io.pins import pins_of
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.yamlfile import read_config
 from normscope.io.provenance import closure, code_digest, load_facts, save_facts
@@ -104,7 +104,7 @@ from normscope.studies.pretrained.grid import check_directories, check_prompts
 from normscope.studies.statements import load_checked
 
 
-def checked(make, *arguments):
+def result_of(make, *arguments):
     """The result of a function whose explained errors Snakemake shows without a traceback."""
     try:
         return make(*arguments)
@@ -115,7 +115,7 @@ def checked(make, *arguments):
 @functools.cache
 def content(path):
     """What a configuration file says."""
-    return checked(read_config, Path(path))
+    return result_of(read_config, Path(path))
 
 
 def settings():
@@ -137,9 +137,9 @@ def configuration(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     raw = overlay(content(os.path.join(PROJECT, "config.yaml")), choices)
     folders = [Path(path).parent for path in workflow.configfiles]
-    checked(add_arms, raw, [*folders, Path()], CODE)
+    result_of(add_arms, raw, [*folders, Path()], CODE)
     trials = read_trials(Path(folder, TRIALS) for folder in (PROJECT, os.curdir))
-    return checked(load, checked(with_pilot, raw, trials))
+    return result_of(load, result_of(with_pilot, raw, trials))
 
 
 def files_of_studies(file):
@@ -152,8 +152,8 @@ def registry():
     """The entries of all figures by name. One error lists all problems."""
     folder = Path(SRC, "normscope/studies")
     known = {name: study.TABLES for name, study in STUDIES.items()}
-    entries = checked(figures.load, folder, STUDIES)
-    checked(figures.check, folder, entries, known, CONFIG)
+    entries = result_of(figures.load, folder, STUDIES)
+    result_of(figures.check, folder, entries, known, CONFIG)
     return entries
 
 
@@ -183,7 +183,7 @@ def code(script, study=None, stage=None):
         Path(PROJECT, "scripts", f"{script}.py"), *filter(Path.is_file, files)
     )
     name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
-    PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
+    PINS[name] = pins_of(files, Path(PROJECT, "constraints.txt"))
     return note(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 
 
@@ -194,7 +194,7 @@ PAPER = (  # all other files of results/paper
 ).split()
 
 
-def unquoted(value):
+def constant(value):
     """A parameter as a function: in other parameters, Snakemake reads {x} as a wildcard."""
     return lambda wildcards: value
 
@@ -211,16 +211,16 @@ def recipe(jobs):
     For a mapping of jobs by name, the job is that of the wildcard {name}.
     """
     if isinstance(jobs, BaseModel):
-        return unquoted(on_device(jobs).model_dump_json())
+        return constant(on_device(jobs).model_dump_json())
 
-    def named(wildcards):
+    def job_recipe(wildcards):
         if wildcards.name not in jobs:
             raise WorkflowError(
                 f"{wildcards.name} is not in the configuration: {', '.join(jobs)}"
             )
         return on_device(jobs[wildcards.name]).model_dump_json()
 
-    return named
+    return job_recipe
 
 
 def table_file(study, name):
@@ -231,13 +231,13 @@ def table_file(study, name):
 def models(study):
     """The files of all expensive results of a study."""
     folders = map(os.path.dirname, JOBS[study].records())
-    files = JOBS[study].STAGES.trained
+    files = JOBS[study].STAGES.model_files
     return [f"results/{study}/{folder}/{file}" for folder in folders for file in files]
 
 
 def probes(study):
     """All tables that probing jobs of a study make."""
-    names, files = JOBS[study].probes(), JOBS[study].STAGES.probed
+    names, files = JOBS[study].probes(), JOBS[study].STAGES.probe_tables
     return [f"results/{study}/probes/{n}/{file}.csv" for n in names for file in files]
 
 
@@ -256,7 +256,9 @@ def probe_files(study):
     part = JOBS[study]
 
     def files(wildcards):
-        folders = [f"results/{study}/models/{j}" for j in part.probed(wildcards.name)]
+        folders = [
+            f"results/{study}/models/{j}" for j in part.jobs_of_probe(wildcards.name)
+        ]
         return [f"{folder}/{f}" for folder in folders for f in part.STAGES.probe_reads]
 
     return files
@@ -264,7 +266,7 @@ def probe_files(study):
 
 def table_inputs(study):
     """The files from which the tables of a study are made."""
-    return [f"results/{path}" for path in JOBS[study].tabulated(CONFIG.settings)]
+    return [f"results/{path}" for path in JOBS[study].table_inputs(CONFIG.settings)]
 
 
 def study_files(study):
@@ -306,17 +308,17 @@ def nanogpt_files(text):
     if directory is None:
         return []
     # if results exist, Snakemake would ignore that inputs are missing
-    return [*map(local, checked(directory_files, directory, Path(corpus(text))))]
+    return [*map(local, result_of(directory_files, directory, Path(corpus(text))))]
 
 
 def sources_file(text, source):
     """The file with the sources of a text, whose length is checked if it is known."""
     context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
-    checked(check_known_length, source.decides, made, context)
+    result_of(check_known_length, source.decides, made, context)
     key = DATASET if text == DATASET else f"texts.{text}"
     content = Given(key=key, sources=source.sources, context=context)
     if source.directory is None and text in CONFIG.texts_read and not IS_STORED:
-        checked(check_sources, content, source.sha256, made)
+        result_of(check_sources, content, source.sha256, made)
     return note(f"corpus_{text}.json", content.model_dump_json())
 
 

@@ -3,7 +3,7 @@
 
 LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}
 # labels of arms with code of their own
-ARMS = unquoted(
+ARMS = constant(
     json.dumps({name: arm.model_dump() for name, arm in CONFIG.arms.items()})
 )
 
@@ -35,10 +35,10 @@ for figure, entry in FIGURES.items():
             study=entry.study,
             figure=figure,
             tables=",".join(f"{name}={path}" for name, path in shown.items()),
-            params=unquoted(json.dumps(entry.values(CONFIG))),
+            params=constant(json.dumps(entry.values(CONFIG))),
             arms=ARMS,
-            look=unquoted(json.dumps(LOOK)),
-            caption=unquoted(entry.caption),
+            look=constant(json.dumps(LOOK)),
+            caption=constant(entry.caption),
         shell:
             'python "$NORMSCOPE/scripts/draw.py" {params.study} {params.figure} --tables {params.tables}'
             " --params {params.params:q} --arms {params.arms:q} --look {params.look:q}"

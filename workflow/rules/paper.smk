@@ -32,9 +32,9 @@ rule claims:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIG.settings_json("figures")),
+        config=constant(CONFIG.settings_json("figures")),
         settings=CONFIG.digest,
-        evidence=unquoted(project("evidence")),
+        evidence=constant(project("evidence")),
     shell:
         'python "$NORMSCOPE/scripts/claims.py" {input.claims:q}'
         " --config {params.config:q} --settings {params.settings} --evidence {params.evidence:q}"
@@ -59,7 +59,7 @@ rule manifest:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIG.settings_json()),
+        config=constant(CONFIG.settings_json()),
     shell:
         'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data:q}'
         " --config {params.config:q}"
@@ -116,7 +116,7 @@ rule render:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=unquoted(CONFIG.settings_json("figures", titles=True)),
+        config=constant(CONFIG.settings_json("figures", titles=True)),
         evidence=["--evidence", *EVIDENCE] if EVIDENCE else [],
         demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:

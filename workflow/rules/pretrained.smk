@@ -10,7 +10,9 @@ rule pretrained_probe:
         model_files,
         prompts=data("prompts.yaml"),
     output:
-        multiext("results/pretrained/probes/{name}/", *CONFIG.pretrained.STAGES.trained),
+        multiext(
+            "results/pretrained/probes/{name}/", *CONFIG.pretrained.STAGES.model_files
+        ),
     log:
         "results/logs/pretrained_probe/{name}.log",
     cache: "omit-software"

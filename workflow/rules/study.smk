@@ -14,7 +14,7 @@ for study, part in JOBS.items():
                 code("train", study),
                 corpus_of(study, token_files) or [],
             output:
-                multiext(f"results/{study}/models/{{name}}/", *part.STAGES.trained),
+                multiext(f"results/{study}/models/{{name}}/", *part.STAGES.model_files),
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
@@ -40,7 +40,7 @@ for study, part in JOBS.items():
                 " --timing results/benchmarks/{params.study}_train/{wildcards.name}.tsv"
                 " --out results/{params.study}/models/{wildcards.name} &> {log}"
 
-    if part.STAGES.probed:
+    if part.STAGES.probe_tables:
 
         rule:
             name:
@@ -52,7 +52,7 @@ for study, part in JOBS.items():
             output:
                 multiext(
                     f"results/{study}/probes/{{name}}/",
-                    *(f"{table}.csv" for table in part.STAGES.probed),
+                    *(f"{table}.csv" for table in part.STAGES.probe_tables),
                 ),
             log:
                 f"results/logs/{study}_probe/{{name}}.log",
@@ -101,7 +101,7 @@ for study, part in JOBS.items():
             study=study,
             models=part.STAGES.models_of or study,
             data="--data results/dataset" if part.STAGES.reads_corpus else "",
-            files=unquoted(json.dumps(study_files(study))),
+            files=constant(json.dumps(study_files(study))),
         shell:
             'python "$NORMSCOPE/scripts/make_tables.py" {params.study} --recipe {params.recipe:q}'
             " --models results/{params.models}/models --probes results/{params.study}/probes"

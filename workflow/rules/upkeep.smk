@@ -8,8 +8,8 @@ import shlex
 import shutil
 import time
 
-from normscope.io.files import altered, read_json
-from normscope.io.pins import not_as_pinned
+from normscope.io.files import find_altered, read_json
+from normscope.io.pins import find_other_versions
 from normscope.io.store import KEY, default_store, keys, link_into, relink, reset_modes
 from normscope.io.store import find_damaged as damaged_entries
 from normscope.machine import usable_cores
@@ -98,7 +98,7 @@ def find_damaged(store):
     if any(Path(".snakemake").glob("locks/*")):
         return  # another run in this directory may be writing
     warn_of_lost_records("results")
-    for path in altered(Path("results")):
+    for path in find_altered(Path("results")):
         if not path.is_symlink():  # into the store, which has its checksums
             yield path, [path]
 
@@ -125,7 +125,7 @@ def check_start():
     """Check for what would fail after hours, or mislabel results: results are named by the pinned packages."""
     has_environments = workflow.deployment_settings.deployment_method  # of jobs
     wanted = " ".join(PINS.values()).split()
-    if not has_environments and (wrong := not_as_pinned(wanted)):
+    if not has_environments and (wrong := find_other_versions(wanted)):
         raise WorkflowError(
             f"installed are {', '.join(wrong)}: run `make tools`, or change the pins in"
             " constraints.txt to what is installed (results that depend on them are made again)"

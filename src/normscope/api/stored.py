@@ -16,7 +16,7 @@ from normscope.api.arguments import public
 from normscope.errors import Explained, suggest
 from normscope.io.files import SUMS, is_altered
 from normscope.io.store import read_sums
-from normscope.io.stored import damaged, metrics, read
+from normscope.io.stored import damage, metrics, read
 from normscope.nn.arms import ARMS
 from normscope.nn.custom import use_class
 from normscope.studies.recall.model import RecallModel
@@ -58,10 +58,10 @@ def table(name: str, results: str | Path = "results") -> pd.DataFrame:
     path = files[name]
     try:
         if is_altered(path):
-            raise damaged(path, "its SHA-256 differs from the one in the file next to it")
+            raise damage(path, "its SHA-256 differs from the one in the file next to it")
         return pd.read_csv(path, keep_default_na=False, na_values=[""])
     except (OSError, ValueError) as e:  # pandas' errors of parsing are ValueErrors
-        raise damaged(path, repr(e)) from e
+        raise damage(path, repr(e)) from e
 
 
 @public
@@ -206,9 +206,9 @@ def _check_sums(folder: Path, *names: str) -> None:
         sums = read_sums(folder / SUMS)
         for name in names:
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
-                raise damaged(folder / name, f"its SHA-256 differs from the one in {SUMS}")
+                raise damage(folder / name, f"its SHA-256 differs from the one in {SUMS}")
     except OSError as e:
-        raise damaged(folder / SUMS, str(e)) from e
+        raise damage(folder / SUMS, str(e)) from e
 
 
 def _arm(norm: Any) -> str | None:

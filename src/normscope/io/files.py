@@ -76,7 +76,7 @@ def is_altered(path: Path) -> bool:
     return sealed.is_file() and _digest(path) != sealed.read_text().strip()
 
 
-def altered(folder: Path) -> list[Path]:
+def find_altered(folder: Path) -> list[Path]:
     """All files and folders below a folder that differ from what was sealed."""
     sealed = (path.with_name(path.name[1 : -len(SEAL)]) for path in folder.rglob(f".*{SEAL}"))
     return [path for path in sealed if path.exists() and is_altered(path)]

@@ -9,13 +9,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from normscope.io.provenance import imported
+from normscope.io.provenance import imports_of
 
 # packages that are installed under another name than that of their module
 INSTALLED_AS = {"pypandoc": "pypandoc-binary", "yaml": "pyyaml"}
 
 
-def pinned(files: Iterable[Path], constraints: Path) -> str:
+def pins_of(files: Iterable[Path], constraints: Path) -> str:
     """``name==version`` of every package that the files need, sorted, as one line.
 
     Args:
@@ -28,7 +28,7 @@ def pinned(files: Iterable[Path], constraints: Path) -> str:
     pins = _pins(constraints.read_text())
     needed: set[str] = set()
     for path in files:
-        for module in imported(path) - sys.stdlib_module_names - {"normscope"}:
+        for module in imports_of(path) - sys.stdlib_module_names - {"normscope"}:
             name = canonicalize_name(INSTALLED_AS.get(module, module))
             if name not in pins:
                 raise ValueError(f"{path} imports {module}, which {constraints} does not pin")
@@ -58,7 +58,7 @@ def _requirements(name: str) -> frozenset[str]:
     return frozenset(canonicalize_name(r.name) for r in here)
 
 
-def not_as_pinned(pins: Iterable[str]) -> list[str]:
+def find_other_versions(pins: Iterable[str]) -> list[str]:
     """Return a phrase for each pin ``name==version`` that differs from the installed version.
 
     The local part of a version (``2.9.1+cpu``) is ignored.

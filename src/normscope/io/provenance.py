@@ -70,7 +70,7 @@ def digest(files: Iterable[Path]) -> str:
 
 
 @cache
-def imported(path: Path) -> frozenset[str]:
+def imports_of(path: Path) -> frozenset[str]:
     """Top-level names of all packages that a file's statements import."""
     return frozenset(name.partition(".")[0] for name in _facts(path.absolute()).names)
 

@@ -12,7 +12,7 @@ class Damaged(Explained):
     """A file of trained models does not hold what it should."""
 
 
-def damaged(path: Path, reason: str) -> Damaged:
+def damage(path: Path, reason: str) -> Damaged:
     """The error for a damaged file; it names the stored file, to which the job's file is a link."""
     return Damaged(f"{path} is damaged ({reason}): remove {path.resolve()} and start again")
 
@@ -27,7 +27,7 @@ def read(path: Path, *names: str) -> dict:
         content = json.loads(path.read_text())
         return {name: content[name] for name in names}
     except (ValueError, KeyError, TypeError) as e:
-        raise damaged(path, repr(e)) from e
+        raise damage(path, repr(e)) from e
 
 
 def metrics(folder: Path) -> pd.DataFrame:
@@ -41,4 +41,4 @@ def metrics(folder: Path) -> pd.DataFrame:
         table = pd.read_csv(path).astype({"seed": int, "val_loss": float, "diverged_at": "Int64"})
         return table.set_index("seed")
     except (ValueError, KeyError) as e:  # pandas' parsing errors are ValueErrors
-        raise damaged(path, repr(e)) from e
+        raise damage(path, repr(e)) from e

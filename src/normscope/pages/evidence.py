@@ -5,7 +5,7 @@ from collections.abc import Collection
 from normscope.verdicts.verdict import Verdicts
 
 
-def completed(
+def complete(
     run: Verdicts, evidence: Verdicts | None, order: Collection[str]
 ) -> tuple[Verdicts, list[str]]:
     """The verdicts of a run, with the evidence's where it has no data; and the keys of these.

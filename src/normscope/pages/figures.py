@@ -115,7 +115,7 @@ def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
     return figures
 
 
-def drawn(figures: Mapping[str, Figure], configuration: BaseModel) -> dict[str, Figure]:
+def select_figures(figures: Mapping[str, Figure], configuration: BaseModel) -> dict[str, Figure]:
     """The figures of a run, in order: those that have what they need."""
     return {name: one for name, one in figures.items() if one.is_drawn(configuration)}
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from normscope.formats import PERCENT
 from normscope.pages import findings as questions
 from normscope.pages.cards import cards
-from normscope.pages.evidence import completed
+from normscope.pages.evidence import complete
 from normscope.pages.section import Section, Word
 from normscope.pages.statements import claims_table, numbers, scoreboard, totals
 from normscope.pages.table import Number, PageTable
@@ -74,7 +74,7 @@ def collect(
         evidence: the verdicts that the project keeps, if it has any.
         demonstration: whether the models are too small or too few to test a statement.
     """
-    whole, kept = completed(verdicts, evidence, findings.of_statements)
+    whole, kept = complete(verdicts, evidence, findings.of_statements)
     runs = {"this run": verdicts}
     if evidence and evidence != verdicts:
         runs[EVIDENCE] = evidence

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from normscope.columns import Table
-from normscope.pages.table import Number, PageTable, declared, tabulate
+from normscope.pages.table import Number, PageTable, fields_of, tabulate
 
 Word = Any  # text, a number, a Number, or a list or mapping of them
 
@@ -33,7 +33,7 @@ def declared_section(
     return Section(
         words={},
         tables={
-            name: tabulate(table.title, tables[name], declared(table, *table.names))
+            name: tabulate(table.title, tables[name], fields_of(table, *table.names))
             for name, table in titled.items()
         },
     )

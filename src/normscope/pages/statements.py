@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from normscope.formats import INTEGER, SCIENTIFIC
-from normscope.pages.table import Column, Number, PageTable, Quantity, derived, tabulate
+from normscope.pages.table import Column, Number, PageTable, Quantity, field, tabulate
 from normscope.statistics.power import MOST
 from normscope.verdicts.document import MAIN
 from normscope.verdicts.test import Result
@@ -54,12 +54,12 @@ def claims_table(verdicts: Verdicts, evidence: Verdicts | None = None) -> PageTa
     """
     documents, words = verdicts.documents, evidence.words if evidence else {}
     fields = [
-        derived("claim", lambda row: row["one"].statement.says),
-        derived("source", lambda row: documents[row["one"].document].name),
-        derived("result", lambda row: row["one"].word),
-        derived("effect", lambda row: effect_of(row["one"]) or None),
-        derived("certainty", lambda row: row["one"].certainty),
-        derived("evidence", lambda row: words.get(row["one"].key)),
+        field("claim", lambda row: row["one"].statement.says),
+        field("source", lambda row: documents[row["one"].document].name),
+        field("result", lambda row: row["one"].word),
+        field("effect", lambda row: effect_of(row["one"]) or None),
+        field("certainty", lambda row: row["one"].certainty),
+        field("evidence", lambda row: words.get(row["one"].key)),
     ][: None if evidence else -1]
     order = sorted(
         verdicts.verdicts,

@@ -72,7 +72,7 @@ def canvas(
     return plt.subplots(rows, columns, figsize=size, squeeze=False, **sharing, **grid)
 
 
-def stacked(
+def panel_column(
     width_mm: float, row_mm: float, rest_mm: float, counts: Sequence[int]
 ) -> tuple[Figure, np.ndarray]:
     """A figure of panels below each other with a common x axis; ``counts`` are their rows."""
@@ -228,7 +228,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(tick) for tick in even if low <= tick <= high]
 
 
-def labelled(axes: Iterable[Axes]) -> dict[str, Artist]:
+def legend_handles(axes: Iterable[Axes]) -> dict[str, Artist]:
     """The labeled artists of some panels, each label once."""
     handles: dict[str, Artist] = {}
     for axis in axes:

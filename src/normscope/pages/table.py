@@ -144,20 +144,21 @@ def to_rows(table: pd.DataFrame) -> list[Row]:
 def tabulate(title: str, rows: pd.DataFrame | Iterable[Row], fields: Sequence[Field]) -> PageTable:
     """A page's table with one row per record."""
     records = to_rows(rows) if isinstance(rows, pd.DataFrame) else rows
-    cells = tuple(tuple(known(field.cell(row)) for field in fields) for row in records)
+    cells = tuple(tuple(as_python(field.cell(row)) for field in fields) for row in records)
     return PageTable(title, tuple(field.column for field in fields), cells)
 
 
-def known(value: Any) -> Any:
+def as_python(value: Any) -> Any:
     """A value as a type of Python instead of NumPy; None if it is missing."""
     if isinstance(value, Quantity):
-        return Quantity(known(value.value), known(value.low), known(value.high), value.note)
+        numbers = map(as_python, (value.value, value.low, value.high))
+        return Quantity(*numbers, note=value.note)
     if pd.isna(value):
         return None
     return value.item() if isinstance(value, np.generic) else value
 
 
-def crossed(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]) -> list[Row]:
+def cross(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]) -> list[Row]:
     """One row per combination of ``keys``, in the order in which they first occur.
 
     A row has the values of its first record, and under ``cells`` all of its records by their
@@ -178,7 +179,7 @@ def at(name: Hashable, field: Field) -> Field:
     )
 
 
-def derived(title: str, cell: Callable[[Row], Any], form: Format | None = None) -> Field:
+def field(title: str, cell: Callable[[Row], Any], form: Format | None = None) -> Field:
     """A column that a function computes from the row: text, or numbers in a format."""
     return Field(Column(title, form), cell)
 
@@ -186,20 +187,20 @@ def derived(title: str, cell: Callable[[Row], Any], form: Format | None = None) 
 def text(title: str, name: str = "", label: Callable[[Any], str] = str) -> Field:
     """A column of text: the values of the column ``name`` (the title if empty), or their labels."""
     name = name or title
-    return derived(title, lambda row: None if pd.isna(row[name]) else label(row[name]))
+    return field(title, lambda row: None if pd.isna(row[name]) else label(row[name]))
 
 
-def declared(table: Table, *names: str) -> list[Field]:
+def fields_of(table: Table, *names: str) -> list[Field]:
     """Columns of a table as they are declared, with its titles and formats.
 
     Args:
         table: the declaration.
         names: of its columns; ``[name]`` is the interval of the estimate ``name``.
     """
-    return [_declared(table, name) for name in names]
+    return [_field_of(table, name) for name in names]
 
 
-def _declared(table: Table, name: str) -> Field:
+def _field_of(table: Table, name: str) -> Field:
     if name.startswith("["):
         at = table.names.index(name[1:-1])
         low, high = table.names[at + 1 : at + 3]
@@ -221,7 +222,7 @@ def yes_no(title: str, name: str) -> Field:
 
 def number(title: str, name: str, form: Format = DECIMALS) -> Field:
     """A column of numbers."""
-    return derived(title, lambda row: row[name], form)
+    return field(title, lambda row: row[name], form)
 
 
 def count(title: str, name: str = "", diverged: str = "") -> Field:
@@ -233,7 +234,7 @@ def count(title: str, name: str = "", diverged: str = "") -> Field:
         lost = int(row[diverged]) if diverged else 0
         return Quantity(n, note=f", {lost} diverged") if lost else n
 
-    return derived(title, cell, INTEGER)
+    return field(title, cell, INTEGER)
 
 
 def interval(title: str, low: str = "low", high: str = "high", form: Format = DECIMALS) -> Field:
@@ -242,7 +243,7 @@ def interval(title: str, low: str = "low", high: str = "high", form: Format = DE
     def cell(row: Row) -> Cell:
         return None if pd.isna(row[low]) else Quantity(None, row[low], row[high])
 
-    return derived(title, cell, form)
+    return field(title, cell, form)
 
 
 def estimate(
@@ -257,14 +258,14 @@ def estimate(
     def cell(row: Row) -> Cell:
         return row[value] if pd.isna(row[low]) else Quantity(row[value], row[low], row[high])
 
-    return derived(title, cell, form)
+    return field(title, cell, form)
 
 
 def setting(title: str, name: str = "rate", at_edge: str = "at_edge") -> Field:
     """A column of tuned settings; each is marked if the best may lie beyond those tried."""
-    return derived(title, lambda row: tuned(row[name], row[at_edge]), GENERAL)
+    return field(title, lambda row: setting_cell(row[name], row[at_edge]), GENERAL)
 
 
-def tuned(value: float, at_edge: bool) -> Cell:
+def setting_cell(value: float, at_edge: bool) -> Cell:
     """A tuned setting, with a mark if it is the least or greatest one tried."""
     return Quantity(value, note=" (end of the range)") if at_edge else value

@@ -24,10 +24,10 @@ class OneSided:
 
 
 Test = Callable[[Sequence[float], float], OneSided]
-MOST_FLIPPED = 32  # values; all sums of half of them are kept, at most 2^16
+MOST_FOR_ALL_FLIPS = 32  # values; all sums of half of them are kept, at most 2^16
 
 
-def _scaled(values: Sequence[float], bound: float) -> np.ndarray:
+def _distances(values: Sequence[float], bound: float) -> np.ndarray:
     """Distances from the bound, scaled so that the largest number is 1.
 
     Raises:
@@ -47,7 +47,7 @@ def student(values: Sequence[float], bound: float = 0.0) -> OneSided:
     Raises:
         ValueError: a value or the bound is not finite.
     """
-    x = _scaled(values, bound)
+    x = _distances(values, bound)
     if len(x) < 2 or not varies(x):
         return sign_flip(values, bound)
     t = x.mean() / (x.std(ddof=1) / math.sqrt(len(x)))
@@ -69,20 +69,20 @@ def sign_flip(values: Sequence[float], bound: float = 0.0) -> OneSided:
     n = len(values)
     if not n:
         return OneSided(0, math.nan, math.nan, math.nan)
-    x = _scaled(values, bound)
+    x = _distances(values, bound)
     slack = n * 1e-13  # sums that differ by rounding alone are ties
-    if n > MOST_FLIPPED:
+    if n > MOST_FOR_ALL_FLIPS:
         signs = np.random.default_rng(SEED).choice([-1.0, 1.0], (MANY, n))
         first, second, flips = np.append(signs @ x, x.sum()), np.zeros(1), MANY + 1
     else:
-        first, second, flips = _flipped(x[: n // 2]), np.sort(_flipped(x[n // 2 :])), 2**n
+        first, second, flips = _flip_sums(x[: n // 2]), np.sort(_flip_sums(x[n // 2 :])), 2**n
     below = np.searchsorted(second, x.sum() - slack - first)
     up_to = np.searchsorted(second, x.sum() + slack - first, side="right")
     greater = (first.size * second.size - int(below.sum())) / flips
     return OneSided(n, greater, int(up_to.sum()) / flips, 1 / flips)
 
 
-def _flipped(x: np.ndarray) -> np.ndarray:
+def _flip_sums(x: np.ndarray) -> np.ndarray:
     """The sums of the values with every combination of signs."""
     sums = np.zeros(1)
     for value in x:
@@ -102,6 +102,6 @@ def sign_test(values: Sequence[float], bound: float = 0.0) -> OneSided:
     n = len(values)
     if not n:
         return OneSided(0, math.nan, math.nan, math.nan)
-    x = _scaled(values, bound)
+    x = _distances(values, bound)
     greater, less = (float(scipy.special.bdtrc((s * x > 0).sum() - 1, n, 0.5)) for s in (1, -1))
     return OneSided(n, greater, less, 2.0**-n)

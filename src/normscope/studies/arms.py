@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from normscope.formats import Format
 from normscope.nn.arms import ARMS
 from normscope.pages import style
-from normscope.pages.table import DECIMALS, Cell, Field, Quantity, Row, derived
+from normscope.pages.table import DECIMALS, Cell, Field, Quantity, Row, field
 
 # the color of each family of arms; a label begins with its family. Red and orange show on the
 # blue lines of LayerNorm, green would not
@@ -122,7 +122,7 @@ def arm_legend(figure: Figure, notes: Mapping[str, str] | None = None) -> None:
         figure: whose labeled artists are listed.
         notes: what follows the label of an arm, such as its sample size.
     """
-    handles, notes = style.labelled(figure.axes), notes or {}
+    handles, notes = style.legend_handles(figure.axes), notes or {}
     arms = {
         ", ".join(filter(None, (arm.label, notes.get(key)))): handles[arm.label]
         for key, arm in ARMS.items()
@@ -149,7 +149,7 @@ def mean(title: str, name: str, form: Format = DECIMALS) -> Field:
         few = 0 < row[f"n_{name}"] < row["n"]
         return Quantity(row[name], note=f", n = {row[f'n_{name}']}") if few else row[name]
 
-    return derived(title, cell, form)
+    return field(title, cell, form)
 
 
 def describe_rate(rate: float, *, at_edge: bool) -> str:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from normscope.nn.recipe import Placement
 from normscope.schema import Strict, rate_name
-from normscope.studies.pilot import Tuned
+from normscope.studies.pilot import PilotChoice
 
 
 class Cell(NamedTuple):
@@ -41,7 +41,7 @@ class ModelTables(Strict):
     """
 
     jobs: dict[str, Any]
-    pilot: dict[str, Tuned] = Field(default={})
+    pilot: dict[str, PilotChoice] = Field(default={})
     texts: dict[str, list[str]]
     eval_tokens: dict[str, int | None]
     level: float

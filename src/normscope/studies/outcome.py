@@ -13,7 +13,7 @@ from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import split
 from normscope.studies.cells import ModelTables, text_of
 from normscope.studies.columns import PILOT
-from normscope.studies.pilot import Tuned
+from normscope.studies.pilot import PilotChoice
 from normscope.studies.stage import TableInputs
 
 
@@ -55,7 +55,7 @@ def with_outcomes(
 
 
 def with_pilot(
-    models: pd.DataFrame, jobs: Mapping[str, Any], pilot: Mapping[str, Tuned]
+    models: pd.DataFrame, jobs: Mapping[str, Any], pilot: Mapping[str, PilotChoice]
 ) -> pd.DataFrame:
     """The models with the columns ``PILOT`` of their cells, which are empty without pilot models.
 

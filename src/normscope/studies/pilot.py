@@ -40,7 +40,7 @@ class Trial(NamedTuple):
     loss: str
 
 
-class Tuned(Strict):
+class PilotChoice(Strict):
     """What the pilot models say of a cell at its learning rate.
 
     Args:
@@ -82,7 +82,7 @@ class Pilot(Strict):
             raise ValueError(f"learning_rates must lie between the limits, {low:g} and {high:g}")
         return self
 
-    def tried(self, study: str, cell: Any) -> dict[float, float]:
+    def losses_by_rate(self, study: str, cell: Any) -> dict[float, float]:
         """The loss at each rate at which a cell was tried, infinite where a model diverged.
 
         Args:
@@ -96,24 +96,24 @@ class Pilot(Strict):
                 losses[rate] = math.inf if loss is None else loss
         return losses
 
-    def tuned(self, study: str, cell: Any) -> Tuned | None:
+    def choice(self, study: str, cell: Any) -> PilotChoice | None:
         """What is known of a cell at its rate; None without pilot models."""
-        tried = self.tried(study, cell)
-        if cell.learning_rate not in tried:
+        losses = self.losses_by_rate(study, cell)
+        if cell.learning_rate not in losses:
             return None
-        loss = tried[cell.learning_rate]
-        return Tuned(
+        loss = losses[cell.learning_rate]
+        return PilotChoice(
             loss=loss if math.isfinite(loss) else None,
-            at_edge=cell.learning_rate == least(tried) in (min(tried), max(tried)),
+            at_edge=cell.learning_rate == least(losses) in (min(losses), max(losses)),
         )
 
-    def untried(self, study: str, cell: Any) -> list[float]:
+    def next_rates(self, study: str, cell: Any) -> list[float]:
         """The rates to try next for a cell; none if its best rate lies inside, or at a limit."""
-        if not (tried := self.tried(study, cell)):
+        if not (losses := self.losses_by_rate(study, cell)):
             return self.learning_rates
-        best, (low, high) = least(tried), self.limits
-        below = [rate for rate in LADDER if low <= rate < best == min(tried)]
-        above = [rate for rate in LADDER if high >= rate > best == max(tried)]
+        best, (low, high) = least(losses), self.limits
+        below = [rate for rate in LADDER if low <= rate < best == min(losses)]
+        above = [rate for rate in LADDER if high >= rate > best == max(losses)]
         return below[-1:] + above[:1]
 
 

@@ -12,7 +12,7 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import ADDED, Distinct, GrowingModel, NonEmpty, Rate, Strict
 from normscope.studies.cells import Cell, text_of
-from normscope.studies.study import Grid, Settings, TransformerStudy, checked
+from normscope.studies.study import Grid, Settings, TransformerStudy, build_part
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 
@@ -79,7 +79,7 @@ class ProtocolStudy(TransformerStudy):
                     )
         for cell in dict.fromkeys(cell for cell, _ in self.models()):
             where = f"arm {cell.arm}, protocol {cell.protocol}"
-            checked(where, lambda c=cell: self.stack_of(c, [0]))
+            build_part(where, lambda c=cell: self.stack_of(c, [0]))
         return self
 
     @property
@@ -108,7 +108,7 @@ class ProtocolStudy(TransformerStudy):
         protocols = {name: self.protocols[name] for name in used}
         return {
             "jobs": self.cells(),
-            "pilot": self.tuned(settings),
+            "pilot": self.pilot_choices(settings),
             "texts": {name: protocol.texts for name, protocol in protocols.items()},
             "eval_tokens": {name: p.training.eval_tokens for name, p in protocols.items()},
             "level": settings.level,

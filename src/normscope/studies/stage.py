@@ -81,7 +81,7 @@ def recipe_type(function: Callable[..., Any]) -> Any:
     return get_type_hints(function)["recipe"]
 
 
-def declared(tabulate: Callable[..., Any]) -> Mapping[str, Table]:
+def tables_of(tabulate: Callable[..., Any]) -> Mapping[str, Table]:
     """The declared tables of the study that ``tabulate`` belongs to."""
     return import_module(tabulate.__module__.replace(".tabulate", ".tables")).TABLES
 

@@ -60,9 +60,9 @@ def _check(comparison: Comparison, studies: Mapping[str, Study]) -> None:
     Raises:
         Explained: A table, column or value is unknown, or both sides are the same models.
     """
-    table = declared(comparison, studies)
-    vocabulary = studies[comparison.measured.study].vocabulary()
-    for name in columns_in(comparison.measured.expression):
+    table = table_of(comparison, studies)
+    vocabulary = studies[comparison.measurement.study].vocabulary()
+    for name in columns_in(comparison.measurement.expression):
         if name not in table.by_name:
             raise Explained(f"measure: no column {name!r}; {suggest(name, table.names)}")
         if table[name].kind is str:
@@ -71,7 +71,7 @@ def _check(comparison: Comparison, studies: Mapping[str, Study]) -> None:
     cells = [{**comparison.models, **vocabulary.side(side, table)} for side in words]
     for cell in cells:
         for column, given in cell.items():
-            known = vocabulary.known(column)
+            known = vocabulary.values_of(column)
             if column not in table.by_name and column not in vocabulary.names:
                 raise Explained(f"models: no column {column!r}; {suggest(column, table.names)}")
             for value in given if isinstance(given, list) else [given]:
@@ -82,13 +82,13 @@ def _check(comparison: Comparison, studies: Mapping[str, Study]) -> None:
         raise Explained("compare: both sides are the same models")
 
 
-def declared(comparison: Comparison, studies: Mapping[str, Study]) -> Table:
+def table_of(comparison: Comparison, studies: Mapping[str, Study]) -> Table:
     """The declaration of the table that a comparison reads.
 
     Raises:
         Explained: There is no such table.
     """
-    study, _, name = comparison.measured.table.partition(".")
+    study, _, name = comparison.measurement.table.partition(".")
     if study not in studies:
         raise Explained(f"measure: no study is {study!r}; {suggest(study, studies)}")
     tables = studies[study].TABLES
@@ -99,7 +99,7 @@ def declared(comparison: Comparison, studies: Mapping[str, Study]) -> Table:
 
 def models_in_words(comparison: Comparison, studies: Mapping[str, Study]) -> str:
     """The models of a comparison for readers: its sides, and what they share."""
-    study, table = studies[comparison.measured.study], declared(comparison, studies)
+    study, table = studies[comparison.measurement.study], table_of(comparison, studies)
     names, operator = sides(comparison.compare)
     cells = [*(study.vocabulary().side(side, table) for side in names), comparison.models]
     *compared, shared = (
@@ -145,9 +145,9 @@ def sources(
     places = {}
     for document, key, statement in statements:
         code = [
-            declared(comparison, studies).source_of(column)
+            table_of(comparison, studies).source_of(column)
             for comparison in statement.comparisons.values()
-            for column in columns_in(comparison.measured.expression)
+            for column in columns_in(comparison.measurement.expression)
         ]
         places[key] = {
             "test": f"data/claims/{document}.yaml: {key}",

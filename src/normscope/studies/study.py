@@ -16,7 +16,7 @@ from normscope.columns import Table
 from normscope.io.texts import DATASET
 from normscope.nn.arms import check_placement
 from normscope.schema import Distinct, NonEmpty, PositiveInt, Seed, Strict
-from normscope.studies.pilot import Pilot, Tuned
+from normscope.studies.pilot import Pilot, PilotChoice
 from normscope.train.recipe import Device, Seeds, Stack, flops
 from normscope.train.stacking import stack_mb
 from normscope.verdicts.vocabulary import Vocabulary
@@ -37,8 +37,8 @@ class Stages(NamedTuple):
     """The files of a study's jobs, which the workflow makes and reads.
 
     Args:
-        trained: Files of each expensive result.
-        probed: Names of ``probes/{name}/*.csv``, if rule ``<study>_probe`` makes them.
+        model_files: Files of each expensive result.
+        probe_tables: Names of ``probes/{name}/*.csv``, if rule ``<study>_probe`` makes them.
         probe_reads: Files of every training job that a probing job reads.
         tables_read: Files of all training jobs that the tables are made from.
         reads_corpus: Whether its jobs read a text.
@@ -46,8 +46,8 @@ class Stages(NamedTuple):
         models_of: The study whose models its tables are made from.
     """
 
-    trained: Sequence[str] = MODEL_FILES
-    probed: Sequence[str] = ()
+    model_files: Sequence[str] = MODEL_FILES
+    probe_tables: Sequence[str] = ()
     probe_reads: Sequence[str] = ("models.safetensors", "config.json", "metrics.csv")
     tables_read: Sequence[str] = ("metrics.csv", "curves.csv")
     reads_corpus: bool = True
@@ -79,14 +79,16 @@ class Study(Strict, ABC):
         """The text that a training or probing job reads, by its name; others read the default."""
         return {}
 
-    def probed(self, name: str) -> list[str]:
+    def jobs_of_probe(self, name: str) -> list[str]:
         """The training jobs whose models a probing job measures; by default that of its name."""
         return [name]
 
-    def tabulated(self, settings: Settings) -> list[str]:
+    def table_inputs(self, settings: Settings) -> list[str]:
         """Files that its tables are made from, below ``results/``."""
         stages = self.STAGES
-        probes = [f"probes/{name}/{table}.csv" for name in self.probes() for table in stages.probed]
+        probes = [
+            f"probes/{name}/{table}.csv" for name in self.probes() for table in stages.probe_tables
+        ]
         models = [f"models/{n}/{file}" for n in self.trainings() for file in stages.tables_read]
         return [f"{self.name}/{path}" for path in (*probes, *models)]
 
@@ -164,19 +166,19 @@ class TrainedStudy(Study):
         """The cell of every training job, by its name."""
         return {name: cell for name, (cell, _) in self.blocks().items()}
 
-    def swept(self) -> list[Any]:
+    def rate_sweeps(self) -> list[Any]:
         """The cells that are trained at enough learning rates for a figure, without their rate."""
-        tried = {cell: cell._replace(learning_rate=None) for cell, _ in self.models()}
-        return [cell for cell, n in Counter(tried.values()).items() if n >= FEWEST_RATES]
+        cells = {cell: cell._replace(learning_rate=None) for cell, _ in self.models()}
+        return [cell for cell, n in Counter(cells.values()).items() if n >= FEWEST_RATES]
 
     def trainings(self) -> dict[str, Any]:
         return {name: self.stack_of(*block) for name, block in self.blocks().items()}
 
-    def tuned(self, settings: Settings) -> dict[str, Tuned]:
+    def pilot_choices(self, settings: Settings) -> dict[str, PilotChoice]:
         """What the pilot models say of the cell of each training job."""
-        tuned = settings.pilot.tuned
-        known = {name: tuned(self.name, cell) for name, cell in self.cells().items()}
-        return {name: tuned for name, tuned in known.items() if tuned}
+        cells, pilot = self.cells().items(), settings.pilot
+        choices = {name: pilot.choice(self.name, cell) for name, cell in cells}
+        return {name: choice for name, choice in choices.items() if choice}
 
     def job_texts(self) -> dict[str, str]:
         blocks = self.blocks().items()
@@ -253,7 +255,7 @@ def blocks(
     }
 
 
-def checked(where: str, build: Callable[[], T]) -> T:
+def build_part(where: str, build: Callable[[], T]) -> T:
     """What ``build`` makes of a part of the configuration.
 
     Raises:

@@ -7,7 +7,7 @@ from normscope.io.tables import Tables
 from normscope.studies.study import Study
 from normscope.verdicts.document import Claims
 from normscope.verdicts.frozen import Plan
-from normscope.verdicts.verdict import Measured, Verdicts, judge
+from normscope.verdicts.verdict import StudyData, Verdicts, judge
 
 
 def verdicts(
@@ -31,5 +31,5 @@ def verdicts(
     for name, study in studies.items():
         folder = folders[name]
         made = {t: d for t, d in study.TABLES.items() if (folder / f"{t}.csv").is_file()}
-        measured[name] = Measured(Tables(folder, made), study.TABLES, study.vocabulary())
+        measured[name] = StudyData(Tables(folder, made), study.TABLES, study.vocabulary())
     return judge(claims, measured, level=level, plan=plan)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from normscope.io.stored import damaged, metrics, read
+from normscope.io.stored import damage, metrics, read
 from normscope.nn.model import Transformer
 from normscope.train.recipe import Stack
 from normscope.train.weights import load
@@ -20,14 +20,14 @@ def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
         vocab_size = int(config.pop("vocab_size"))
         stack = Stack(**config)
     except ValueError as e:  # pydantic's ValidationError is one
-        raise damaged(path, str(e)) from e
+        raise damage(path, str(e)) from e
 
     def build() -> Transformer:
         return Transformer(stack.model, stack.norm, stack.placement, vocab_size)
 
     models = load(weights, build)
     if list(models) != sorted(stack.seeds):
-        raise damaged(weights, f"it holds seeds {[*models]}, its config.json {stack.seeds}")
+        raise damage(weights, f"it holds seeds {[*models]}, its config.json {stack.seeds}")
     return stack, models
 
 

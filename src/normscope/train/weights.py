@@ -8,7 +8,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor, nn
 
-from normscope.io.stored import damaged
+from normscope.io.stored import damage
 
 Module = TypeVar("Module", bound=nn.Module)
 OTHERS = "it does not hold the models of its config.json"
@@ -31,7 +31,7 @@ def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
             models[seed].load_state_dict(tensors)
             models[seed].eval()
     except RuntimeError as e:
-        raise damaged(weights, f"{OTHERS}: {e}") from e
+        raise damage(weights, f"{OTHERS}: {e}") from e
     return models
 
 
@@ -50,5 +50,5 @@ def tensors_by_seed(path: Path) -> dict[int, dict[str, Tensor]]:
             seed, _, name = key.partition(".")
             tensors.setdefault(int(seed), {})[name] = tensor
     except (safetensors.SafetensorError, ValueError) as e:
-        raise damaged(path, f"{OTHERS}: {e}") from e
+        raise damage(path, f"{OTHERS}: {e}") from e
     return dict(sorted(tensors.items()))

@@ -159,12 +159,12 @@ class Comparison(Strict):
     expect: Annotated[str, _valid(expectation)]
 
     @property
-    def measured(self) -> Measure:
+    def measurement(self) -> Measure:
         """What is measured."""
         return measure(self.measure)
 
     @property
-    def expected(self) -> Expectation:
+    def expectation(self) -> Expectation:
         """What is expected."""
         return expectation(self.expect)
 

@@ -95,7 +95,7 @@ class Statement(Strict):
     @property
     def tables(self) -> list[str]:
         """The tables that its comparisons read, as ``study.table``."""
-        return list(dict.fromkeys(one.measured.table for one in self.comparisons.values()))
+        return list(dict.fromkeys(one.measurement.table for one in self.comparisons.values()))
 
 
 def _comparison(name: str, raw: dict[str, Any]) -> Comparison:

@@ -44,7 +44,7 @@ class Sample:
 
 def is_log(comparison: Comparison, declared: Table) -> bool:
     """Whether a comparison is about a factor: a ratio of sides, or columns declared as factors."""
-    columns = expression.columns_in(comparison.measured.expression)
+    columns = expression.columns_in(comparison.measurement.expression)
     return comparison.is_ratio or all(declared[name].unit == "times" for name in columns)
 
 
@@ -63,7 +63,7 @@ def sample(
         Explained: A side has several rows of one seed, so that its models are not distinct.
     """
     rows = rows.astype(object).where(rows.notna(), math.nan).reset_index(drop=True)
-    rows[VALUE] = expression.values(comparison.measured.expression, rows)
+    rows[VALUE] = expression.values(comparison.measurement.expression, rows)
     rows = rows[rows[VALUE].notna() | _is_lost(rows)]
     words, _ = sides(comparison.compare)
     cells = [{**comparison.models, **vocabulary.side(side, declared)} for side in words]
@@ -75,8 +75,8 @@ def sample(
     if reason:
         return Sample((), means, log, reason)
     values = _values(comparison, parts, is_log=log)
-    if len({text for text, _ in values}) > 1 and not comparison.expected.always:
-        values = _means_of_texts(values, is_median=comparison.measured.is_median, is_log=log)
+    if len({text for text, _ in values}) > 1 and not comparison.expectation.always:
+        values = _means_of_texts(values, is_median=comparison.measurement.is_median, is_log=log)
     return Sample(tuple(v for _, v in values), means, log, "" if values else NO_DATA)
 
 
@@ -115,9 +115,9 @@ def _reason(comparison: Comparison, parts: Sequence[pd.DataFrame], declared: Tab
     """
     if any((_is_lost(part) & part[VALUE].isna()).any() for part in parts):
         return DIVERGED
-    if comparison.expected.always:
+    if comparison.expectation.always:
         return ""
-    columns = expression.columns_in(comparison.measured.expression)
+    columns = expression.columns_in(comparison.measurement.expression)
     check = declared.learned
     if check and not {*columns}.intersection(expression.columns_in(check)):
         is_loss = all(declared[name].unit == "nats" for name in columns)
@@ -125,7 +125,7 @@ def _reason(comparison: Comparison, parts: Sequence[pd.DataFrame], declared: Tab
         if not (any(learned) if is_loss else all(learned)):
             return LEARNED_NOTHING
     is_count = all(declared[name].role == "count" for name in columns)
-    is_of_mean = not (comparison.measured.is_median or is_count)
+    is_of_mean = not (comparison.measurement.is_median or is_count)
     has_failed = "failed" in declared.names
     if has_failed and is_of_mean and any(part["failed"].any() for part in parts):
         return FAILED
@@ -137,7 +137,7 @@ def _values(
 ) -> list[tuple[str, float]]:
     """The values with their texts, if these are known; of a factor, infinity is a value."""
     first, *others = parts
-    if SEED in first and not comparison.expected.always:
+    if SEED in first and not comparison.expectation.always:
         for part in parts:
             _require_distinct(part)
     if not others:

@@ -71,11 +71,11 @@ def result(comparison: Comparison, given: Sample, *, is_count: bool, level: floa
     """
     if given.reason:
         return Result(reason=given.reason, means=given.means)
-    low, high = comparison.expected.bounds(is_ratio=given.is_log)
-    if comparison.expected.always:
+    low, high = comparison.expectation.bounds(is_ratio=given.is_log)
+    if comparison.expectation.always:
         return _fact(given, low, high)
     scaled = [log(v) if given.is_log else v for v in given.values]
-    is_median = comparison.measured.is_median
+    is_median = comparison.measurement.is_median
     e = estimate_median(scaled, level) if is_median else estimate(scaled, level)
     ends = [exp(v) if given.is_log else v for v in (e.mean, e.low, e.high)]
     if is_count:  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]

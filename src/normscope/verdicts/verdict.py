@@ -147,7 +147,7 @@ class Verdicts(Strict):
         return {one.key: one for one in self.verdicts}
 
     @property
-    def listed(self) -> list[tuple[str, str, Statement]]:
+    def entries(self) -> list[tuple[str, str, Statement]]:
         """The name of the document, the key and the statement of every verdict."""
         return [(one.document, one.key, one.statement) for one in self.verdicts]
 
@@ -171,21 +171,23 @@ def read(path: Path) -> Verdicts:
     return Verdicts.model_validate_json(path.read_text())
 
 
-class Measured(NamedTuple):
+class StudyData(NamedTuple):
     """What a study measured.
 
     Args:
         tables: Its tables by name; one that is missing gives no data.
-        declared: The declarations of all of them, likewise.
+        declarations: The declarations of all of them, likewise.
         vocabulary: The values that it knows.
     """
 
     tables: Mapping[str, Any]
-    declared: Mapping[str, Table]
+    declarations: Mapping[str, Table]
     vocabulary: Vocabulary
 
 
-def judge(claims: Claims, studies: Mapping[str, Measured], *, level: float, plan: Plan) -> Verdicts:
+def judge(
+    claims: Claims, studies: Mapping[str, StudyData], *, level: float, plan: Plan
+) -> Verdicts:
     """Test every comparison of every statement.
 
     Args:
@@ -226,12 +228,12 @@ def judge(claims: Claims, studies: Mapping[str, Measured], *, level: float, plan
 
 
 def _find_result(
-    comparison: Comparison, studies: Mapping[str, Measured], level: float, place: str
+    comparison: Comparison, studies: Mapping[str, StudyData], level: float, place: str
 ) -> tuple[Result, Quantity]:
     """The result of a comparison, and what it measures."""
-    name, _, table = comparison.measured.table.partition(".")
-    study, columns = studies[name], studies[name].declared[table]
-    parts = [columns[column] for column in columns_in(comparison.measured.expression)]
+    name, _, table = comparison.measurement.table.partition(".")
+    study, columns = studies[name], studies[name].declarations[table]
+    parts = [columns[column] for column in columns_in(comparison.measurement.expression)]
     quantity = _quantity(comparison, columns, parts)
     if table not in study.tables:
         return Result(reason=NO_DATA), quantity
@@ -245,7 +247,7 @@ def _find_result(
 
 def _quantity(comparison: Comparison, table: Table, measured: Sequence[Column]) -> Quantity:
     """A measure as its table declares it; arithmetic of columns stands for itself."""
-    measure = comparison.measured.expression
+    measure = comparison.measurement.expression
     if measure not in table.by_name or is_log(comparison, table):
         unit = "times" if is_log(comparison, table) else measured[0].unit * (len(measured) == 1)
         meaning = table[measure].meaning if measure in table.by_name else measure

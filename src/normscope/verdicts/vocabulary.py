@@ -44,7 +44,7 @@ class Vocabulary:
         """
         return dict(self._word(word, table) for word in words.split())
 
-    def known(self, column: str) -> list[Any]:
+    def values_of(self, column: str) -> list[Any]:
         """The values and names of a column; none if they cannot be listed."""
         return [*self.names.get(column, ()), *self.values.get(column, ())]
 
@@ -53,13 +53,13 @@ class Vocabulary:
         if equals:
             kind = table[column].kind if column in table.names else str
             return column, _parse_value(text, kind)
-        named = [name for name in {*table.names, *self.names} if word in self.known(name)]
-        if len(named) == 1:
-            return named[0], word
-        if named:
-            examples = " or ".join(f"{name}={word}" for name in sorted(named))
+        columns = [name for name in {*table.names, *self.names} if word in self.values_of(name)]
+        if len(columns) == 1:
+            return columns[0], word
+        if columns:
+            examples = " or ".join(f"{name}={word}" for name in sorted(columns))
             raise Explained(f"compare: {word} is a value of several columns: give {examples}")
-        values = [str(v) for name in table.names for v in self.known(name)]
+        values = [str(v) for name in table.names for v in self.values_of(name)]
         raise Explained(f"compare: no column has the value {word!r}; {suggest(word, values)}")
 
 

@@ -36,7 +36,7 @@ from normscope.io.corpus import (
     directory_files,
     fetch,
 )
-from normscope.io.files import altered
+from normscope.io.files import find_altered
 
 TEXT = b"to be or not to be: that is the question\n" * 100
 SHA256 = hashlib.sha256(TEXT).hexdigest()
@@ -317,7 +317,7 @@ def test_the_script_passes_over_a_source_and_writes_the_dataset_and_its_hashes(s
     first, second = done.stderr.splitlines()
     assert first.startswith(f"passed over: {sources[0]}: TimeoutError")
     assert second == f"corpus: path {path}"
-    assert altered(out) == []
+    assert find_altered(out) == []
     written = {p.name: p.read_bytes() for p in out.glob("[!.]*")}
     meta = json.loads(written.pop("meta.json"))
     assert written == dataset.files(dataset.encode(TEXT.decode()))

@@ -12,7 +12,7 @@ import pytest
 from packaging.utils import canonicalize_name
 from processes import ROOT, SCRIPTS
 
-from normscope.io.pins import pinned
+from normscope.io.pins import pins_of
 from normscope.io.provenance import PACKAGE, closure, code_digest, digest
 
 FILES = sorted(SCRIPTS.rglob("*.py"))
@@ -155,7 +155,7 @@ CONSTRAINTS = ROOT / "constraints.txt"
 
 def pins(script: str, *modules: str) -> dict[str, str]:
     files = [ROOT / "scripts" / f"{script}.py", *(ROOT / "src/normscope" / m for m in modules)]
-    line = pinned(closure(*files), CONSTRAINTS)
+    line = pins_of(closure(*files), CONSTRAINTS)
     return dict(pin.split("==") for pin in line.split())
 
 
@@ -183,11 +183,11 @@ def test_pins_are_those_of_the_file(tmp_path):
     script, constraints = tmp_path / "s.py", tmp_path / "c.txt"
     script.write_text("def f():\n    if f:\n        from tqdm.auto import tqdm\n")
     constraints.write_text("# head\nTQDM==9.8 # why\nNumPy==1.2\n\n")
-    assert pinned([script], constraints) == "tqdm==9.8"
+    assert pins_of([script], constraints) == "tqdm==9.8"
     other = tmp_path / "other.py"
     other.write_text("import json, numpy\n")
-    assert pinned([other], constraints) == "numpy==1.2"
+    assert pins_of([other], constraints) == "numpy==1.2"
     third = tmp_path / "third.py"
     third.write_text("import requests\n")
     with pytest.raises(ValueError, match=re.escape(f"{third} imports requests, which")):
-        pinned([third], constraints)
+        pins_of([third], constraints)

@@ -12,7 +12,7 @@ import pytest
 from normscope.errors import Explained
 from normscope.io import store
 from normscope.io.files import (
-    altered,
+    find_altered,
     is_altered,
     read_json,
     read_svg,
@@ -186,7 +186,7 @@ def test_the_seal_of_a_folder_reveals_every_change_of_its_files(tmp_path):
     write_bytes(folder / "b.csv", b"b")
     seal(folder, folder / "b.csv")
     (folder / ".snakemake_timestamp").touch()  # Snakemake's, later
-    assert altered(tmp_path) == []
+    assert find_altered(tmp_path) == []
     for change in (
         lambda: (folder / "deep" / "a.csv").write_bytes(b"b"),
         lambda: (folder / "deep" / "a.csv").rename(folder / "a.csv"),
@@ -197,11 +197,11 @@ def test_the_seal_of_a_folder_reveals_every_change_of_its_files(tmp_path):
         for path in folder.glob("[!b.]*"):
             path.unlink()
         write_bytes(folder / "deep" / "a.csv", b"a")
-        assert altered(tmp_path) == []
+        assert find_altered(tmp_path) == []
         change()
-        assert altered(tmp_path) == [folder]
+        assert find_altered(tmp_path) == [folder]
     (folder / "b.csv").unlink()
-    assert altered(tmp_path) == [folder]  # what is missing is not altered
+    assert find_altered(tmp_path) == [folder]  # what is missing is not altered
 
 
 @pytest.mark.parametrize("read", [read_json, read_svg])

@@ -41,7 +41,7 @@ def in_float32(x: Tensor, gain: Tensor) -> Tensor:
     return rms(1e-6)(x.float(), gain).to(x.dtype)
 
 
-def drawn(*shape: int, seed: int = 0) -> Tensor:
+def normal(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -50,8 +50,8 @@ def filled(norm: nn.Module, gain: Tensor) -> nn.Module:
     return norm
 
 
-GAIN, BIAS, ONE = 1 + 0.3 * drawn(D), drawn(D, seed=1), torch.ones(D)
-HEADS = drawn(3, D)
+GAIN, BIAS, ONE = 1 + 0.3 * normal(D), normal(D, seed=1), torch.ones(D)
+HEADS = normal(3, D)
 GemmaRMSNorm = models.gemma.modeling_gemma.GemmaRMSNorm
 # the norm, and whether it centers, its eps, gain and bias
 NORMS: dict[str, tuple[nn.Module, bool, float, Tensor | float, Tensor | float]] = {
@@ -106,7 +106,7 @@ NORMS: dict[str, tuple[nn.Module, bool, float, Tensor | float, Tensor | float]] 
 def test_a_norm_is_found_with_its_eps(name, dtype):
     module, center, eps, gain, bias = NORMS[name]
     module = copy.deepcopy(module).to(dtype)
-    x = (0.1 * drawn(2, 5, 3, D, seed=2)).to(dtype)
+    x = (0.1 * normal(2, 5, 3, D, seed=2)).to(dtype)
     norm = recognize(module, x, module(x))
     assert norm.center == center
     assert norm.eps == pytest.approx(eps, rel=1e-4)
@@ -125,14 +125,14 @@ def halves(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("f", "x", "more", "reason"),
     [
-        (halves, drawn(5, D), (), "does not compute a norm of each token"),
-        (lambda x: x / x.abs().amax(-1, True), drawn(5, D), (), "does not compute a norm"),
-        (torch.tanh, drawn(5, D), (), "does not compute a norm"),
-        (torch.zeros_like, drawn(5, D), (), "does not compute a norm"),
-        (lambda x, gate=1: rms(1e-5)(x, gate), drawn(5, D), (drawn(D),), "more than its first"),
+        (halves, normal(5, D), (), "does not compute a norm of each token"),
+        (lambda x: x / x.abs().amax(-1, True), normal(5, D), (), "does not compute a norm"),
+        (torch.tanh, normal(5, D), (), "does not compute a norm"),
+        (torch.zeros_like, normal(5, D), (), "does not compute a norm"),
+        (lambda x, gate=1: rms(1e-5)(x, gate), normal(5, D), (normal(D),), "more than its first"),
         (
             rms(1e-5),
-            1000 * drawn(5, D).half(),
+            1000 * normal(5, D).half(),
             (ONE.half(),),
             "overflows or loses digits in torch.fl",
         ),

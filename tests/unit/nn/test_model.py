@@ -316,7 +316,7 @@ def test_gradients_of_a_stack_are_masked():
 WEIGHT = 0.3
 
 
-def drawn(*shape: int) -> Tensor:
+def normal(*shape: int) -> Tensor:
     g = torch.Generator().manual_seed(0)
     return 2 * torch.randn(*shape, generator=g, dtype=torch.float64) + 1
 
@@ -327,7 +327,7 @@ def penalty(x: Tensor) -> Tensor:
 
 
 def test_the_penalty_adds_its_gradient_and_returns_its_input():
-    x, dy = drawn(2, 3, 5).requires_grad_(), drawn(2, 3, 5)
+    x, dy = normal(2, 3, 5).requires_grad_(), normal(2, 3, 5)
     y = add_penalty(x, WEIGHT)
     assert torch.equal(y, x)
     (ours,) = torch.autograd.grad(y, x, dy)

@@ -36,13 +36,13 @@ def layer_of(arm: str, rule: NormBackward, share: float = 1.0) -> TokenNorm:
     return layer
 
 
-def drawn(*shape: int, seed: int = 1, mean: float = 0.0) -> Tensor:
+def normal(*shape: int, seed: int = 1, mean: float = 0.0) -> Tensor:
     g = torch.Generator().manual_seed(seed)
     return mean + 2 * torch.randn(*shape, generator=g, dtype=torch.float64)
 
 
 def tokens(*shape: int) -> Tensor:
-    return drawn(*shape, mean=1.5).requires_grad_()
+    return normal(*shape, mean=1.5).requires_grad_()
 
 
 def jacobian(x: Tensor, center: bool, eps: float, rule: NormBackward) -> Tensor:
@@ -85,7 +85,7 @@ def assert_same(ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor]) -> N
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rule", RULES)
 def test_the_error_at_the_input_is_its_closed_form(arm, shape, rule):
-    layer, x, dy = layer_of(arm, rule), tokens(*shape), drawn(*shape, seed=2)
+    layer, x, dy = layer_of(arm, rule), tokens(*shape), normal(*shape, seed=2)
     assert_same(gradients(layer, x, dy)[0], error_by_hand(layer, x, dy, rule))
 
 
@@ -93,7 +93,7 @@ def test_the_error_at_the_input_is_its_closed_form(arm, shape, rule):
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_a_dose_leaves_its_share_of_the_radial_part_in(arm, share):
     """Between the exact pass and center_scale in proportion; the rest is exact."""
-    x, dy = tokens(2, 3, D), drawn(2, 3, D, seed=2)
+    x, dy = tokens(2, 3, D), normal(2, 3, D, seed=2)
     ours = gradients(layer_of(arm, "center_scale", share), x, dy)
     exact = gradients(layer_of(arm, "exact"), x, dy)
     whole = error_by_hand(layer_of(arm, "center_scale"), x, dy, "center_scale")
@@ -103,7 +103,7 @@ def test_a_dose_leaves_its_share_of_the_radial_part_in(arm, share):
 @ARM
 def test_detached_is_autograds_gradient_with_constant_statistics(arm):
     """DetachNorm: ``gain (x - mu) / sigma + bias``, mu and sigma without a gradient."""
-    layer, x, dy = layer_of(arm, "detached"), tokens(2, 3, D), drawn(2, 3, D, seed=2)
+    layer, x, dy = layer_of(arm, "detached"), tokens(2, 3, D), normal(2, 3, D, seed=2)
     mu = x.mean(-1, keepdim=True) if layer.center else torch.zeros(())
     sigma = ((x - mu).square().mean(-1, keepdim=True) + layer.eps).sqrt()
     y = (x - mu.detach()) / sigma.detach()
@@ -123,7 +123,7 @@ def test_only_center_scale_takes_a_radial_share():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_forward_pass_and_the_gradients_of_gain_and_bias_are_exact(arm, shape, rule):
     ours, exact = layer_of(arm, rule), layer_of(arm, "exact")
-    x, dy = tokens(*shape), drawn(*shape, seed=2)
+    x, dy = tokens(*shape), normal(*shape, seed=2)
     torch.testing.assert_close(ours(x), exact(x), rtol=0, atol=1e-14)
     assert_same(gradients(ours, x, dy)[1:], gradients(exact, x, dy)[1:])
 
@@ -132,7 +132,7 @@ def test_the_forward_pass_and_the_gradients_of_gain_and_bias_are_exact(arm, shap
 @RULE
 def test_strides_do_not_matter(arm, rule):
     layer = layer_of(arm, rule)
-    x, dy = tokens(2, 3, D), drawn(2, 3, D, seed=2)
+    x, dy = tokens(2, 3, D), normal(2, 3, D, seed=2)
     expected = gradients(layer, x, dy)
     across = dy.permute(2, 1, 0).contiguous().permute(2, 1, 0)
     assert across.stride() != dy.stride()
@@ -153,7 +153,7 @@ def test_stacked_layers_equal_single_layers(arm, rule, share):
         for p in layer.parameters():
             p.data *= i + 1
     parameters, _ = stack_module_state(layers)
-    x, dy = tokens(3, 2, D), drawn(3, 2, D, seed=2)
+    x, dy = tokens(3, 2, D), normal(3, 2, D, seed=2)
 
     def stacked(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
         return functional_call(layers[0], (parameters, {}), (x,))
@@ -169,7 +169,7 @@ def test_stacked_layers_equal_single_layers(arm, rule, share):
 @RULE
 def test_a_constant_and_a_zero_token_have_finite_errors(arm, rule):
     x = torch.stack([torch.zeros(D), torch.full((D,), 3.0)]).double().requires_grad_()
-    layer, dy = layer_of(arm, rule), drawn(2, D, seed=2)
+    layer, dy = layer_of(arm, rule), normal(2, D, seed=2)
     ours = gradients(layer, x, dy)
     assert all(g.isfinite().all() for g in ours)
     torch.testing.assert_close(ours[0], error_by_hand(layer, x, dy, rule), rtol=1e-12, atol=1e-10)

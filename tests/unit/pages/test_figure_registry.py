@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from normscope.config import load as load_config
 from normscope.errors import Explained
-from normscope.pages.figures import Figure, check, drawn, load
+from normscope.pages.figures import Figure, check, load, select_figures
 from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
 
@@ -73,7 +73,7 @@ def test_figures_over_rates_are_drawn_for_three_rates_of_one_cell(study, figure,
         added = [first, *(one | {"arms": arms, "seeds": [seed]} for one in others)]
         part = raw[study]
         part = part | {"runs": [*part["runs"], *added]}
-        return figure in drawn(figures, load_config(raw | {study: part}))
+        return figure in select_figures(figures, load_config(raw | {study: part}))
 
     assert not is_drawn([0.1, 0.2], [0.3], arms=["layernorm"])
     assert not is_drawn([0.1, 0.2], [0.2], seed=2)
@@ -100,8 +100,8 @@ def test_a_reference_is_the_value_of_the_configuration(tmp_path, path, value):
 def test_a_figure_is_left_out_where_what_it_needs_is_empty(tmp_path):
     registry = {"loss": LOSS, "seeds": LOSS | {"needs": "recall.seeds"}}
     figures = checked(tmp_path, registry, ("loss", "seeds"))
-    assert list(drawn(figures, Whole())) == ["loss", "seeds"]
-    assert list(drawn(figures, Whole(recall=Part(seeds=[])))) == ["loss"]
+    assert list(select_figures(figures, Whole())) == ["loss", "seeds"]
+    assert list(select_figures(figures, Whole(recall=Part(seeds=[])))) == ["loss"]
 
 
 def test_the_title_is_the_finding_only_where_the_verdict_supports_it(tmp_path):

@@ -14,9 +14,9 @@ from normscope.pages.table import (
     Quantity,
     at,
     count,
-    crossed,
-    derived,
+    cross,
     estimate,
+    field,
     interval,
     number,
     setting,
@@ -56,7 +56,7 @@ ROW |= {"mean": -0.5, "low": -1.25, "high": 0.25, "ln": math.log(2)}
         (estimate("", form=SCIENTIFIC), "−0.500 [−1.25, 0.250]"),
         (setting("", "rate", "no"), "0.0003"),
         (setting("", "rate", "yes"), "0.0003 (end of the range)"),
-        (derived("", lambda row: row["ln"] - math.log(2), INTEGER), "0"),
+        (field("", lambda row: row["ln"] - math.log(2), INTEGER), "0"),
     ],
 )
 def test_a_column_takes_its_cell_from_a_row_and_prints_it(field: Field, cell):
@@ -80,9 +80,9 @@ def test_records_are_crossed_in_the_order_in_which_they_come():
         [["b", "x", 1.0], ["a", "x", 2.0], ["b", "y", 3.0]], columns=["key", "name", "v"]
     )
     cells = [at(name, number(name, "v")) for name in ("x", "y")]
-    table = tabulate("", crossed(data, ["key"], "name"), [text("key"), *cells])
+    table = tabulate("", cross(data, ["key"], "name"), [text("key"), *cells])
     assert table.rows == (("b", 1.0, 3.0), ("a", 2.0, None))
-    (pairs,) = crossed(data, [], ["key", "name"])
+    (pairs,) = cross(data, [], ["key", "name"])
     assert at(("b", "y"), number("", "v")).cell(pairs) == 3
 
 

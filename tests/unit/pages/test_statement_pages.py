@@ -3,7 +3,7 @@
 from verdicts.test_document import ENTRY
 
 from normscope.pages.cards import cards
-from normscope.pages.evidence import completed
+from normscope.pages.evidence import complete
 from normscope.pages.findings import words
 from normscope.pages.statements import by_statement, claims_table, scoreboard, totals, why
 from normscope.verdicts.document import Head, Statement
@@ -109,7 +109,7 @@ def test_an_answer_stands_with_numbers_only_where_its_outcome_came_out():
 def test_the_evidence_completes_a_run_where_it_has_no_data():
     other = verdict("untestable", CLAIMED).model_copy(update={"digest": "another test"})
     kept = run(verdict("empty", CLAIMED), other)
-    whole, keys = completed(RUN, kept, ["empty"])
+    whole, keys = complete(RUN, kept, ["empty"])
     assert keys == ["empty"]
     assert [one.word for one in whole.verdicts][:2] == ["as claimed", "as claimed"]
     card, _, mixed, *_ = cards(whole, {}, asked("opposite"), keys)

@@ -136,7 +136,7 @@ def inverse(of: str, table: Table, target: float) -> dict[str, float]:
 def targets(comparison: Comparison, table: Table, *, claimed: bool) -> tuple[float, float]:
     """The least and the greatest value of the quantity, within what is expected or beyond it."""
     log = is_log(comparison, table)
-    low, high = comparison.expected.bounds(is_ratio=log)
+    low, high = comparison.expectation.bounds(is_ratio=log)
     if log:
         far = (high * 2, high * 3) if math.isfinite(high) else (low / 3, low / 2)
         if not claimed:
@@ -156,7 +156,7 @@ def targets(comparison: Comparison, table: Table, *, claimed: bool) -> tuple[flo
 
 def rows(comparison: Comparison, table: Table, *, claimed: bool) -> pd.DataFrame:
     """24 seeds of the models of each side."""
-    vocabulary = CONFIG.studies[comparison.measured.study].vocabulary()
+    vocabulary = CONFIG.studies[comparison.measurement.study].vocabulary()
     words, operator = sides(comparison.compare)
     least, most = targets(comparison, table, claimed=claimed)
     parts: list[dict[str, Any]] = []
@@ -170,7 +170,7 @@ def rows(comparison: Comparison, table: Table, *, claimed: bool) -> pd.DataFrame
                 value = quantity
             else:
                 value = floor if i else quantity * floor if operator == "/" else floor + quantity
-            solved = inverse(comparison.measured.expression, table, value)
+            solved = inverse(comparison.measurement.expression, table, value)
             parts.append({"model": str(seed), **one, "seed": seed, **solved})
     frame = pd.DataFrame(parts).reindex(columns=table.names)
     fine = {"accuracy": 1.0, "failed": 0, "diverged": False}
@@ -186,9 +186,9 @@ def rows(comparison: Comparison, table: Table, *, claimed: bool) -> pd.DataFrame
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_a_comparison_can_come_out_as_claimed_and_opposite(name: str):
     comparison = COMPARISONS[name]
-    study, _, table_name = comparison.measured.table.partition(".")
+    study, _, table_name = comparison.measurement.table.partition(".")
     table = CONFIG.studies[study].TABLES[table_name]
-    of = [table[column] for column in expression.columns_in(comparison.measured.expression)]
+    of = [table[column] for column in expression.columns_in(comparison.measurement.expression)]
     is_count = all(column.role == "count" for column in of)
     for claimed in (True, False):
         if not claimed and name in ONE_SIDED:

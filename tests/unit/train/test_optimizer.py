@@ -17,14 +17,14 @@ RATES: dict[str, Callable[[int], float]] = {
 }
 
 
-def drawn(seed: int, scale: float = 1.0) -> list[Tensor]:
+def normal(seed: int, scale: float = 1.0) -> list[Tensor]:
     g = torch.Generator().manual_seed(seed)
     return [scale * torch.randn(shape, generator=g) for shape in SHAPES]
 
 
 def gradients(step: int) -> list[Tensor]:
     """Gradients of seven orders of magnitude."""
-    return drawn(100 + step, 10.0 ** (step % 7 - 3))
+    return normal(100 + step, 10.0 ** (step % 7 - 3))
 
 
 def adamw(parameters: Sequence[Tensor], decays: Sequence[float] = (0.1, 0.0, 0.0, 0.1)) -> AdamW:
@@ -35,7 +35,7 @@ def adamw(parameters: Sequence[Tensor], decays: Sequence[float] = (0.1, 0.0, 0.0
 @pytest.mark.parametrize("decays", [(0.1, 0.0, 0.0, 0.1), (0.0, 0.3, 0.1, 0.0), (0.1,) * 4])
 @pytest.mark.parametrize("rate", RATES)
 def test_adamw_is_torchs_to_the_bit(rate, decays):
-    reference, ours = [nn.Parameter(p) for p in drawn(1)], adamw(drawn(1), decays)
+    reference, ours = [nn.Parameter(p) for p in normal(1)], adamw(normal(1), decays)
     groups = [{"params": [p], "weight_decay": d} for p, d in zip(reference, decays, strict=True)]
     torchs = torch.optim.AdamW(groups, betas=(0.8, 0.95), fused=True)
     for step in range(40):

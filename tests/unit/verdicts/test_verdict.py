@@ -21,7 +21,7 @@ from normscope.verdicts.document import Claims, Document, Statement
 from normscope.verdicts.frozen import Frozen, Plan, digest, digests
 from normscope.verdicts.sample import DIVERGED, FAILED, LEARNED_NOTHING, NO_DATA, Sample, sample
 from normscope.verdicts.test import Result, result
-from normscope.verdicts.verdict import Measured, Verdict, judge, read
+from normscope.verdicts.verdict import StudyData, Verdict, judge, read
 from normscope.verdicts.vocabulary import Vocabulary
 
 COLUMNS = (
@@ -328,7 +328,7 @@ def judged(table: pd.DataFrame | None, **changes):
         {"title": "A paper", "checked": "all", "statements": {"key": ENTRY | changes}}
     )
     claims = Claims({"paper": paper})
-    main = Measured({} if table is None else {"chosen": table}, {"chosen": MODELS}, ARMS)
+    main = StudyData({} if table is None else {"chosen": table}, {"chosen": MODELS}, ARMS)
     return judge(claims, {"main": main}, level=0.95, plan=Plan(digests(claims)))
 
 

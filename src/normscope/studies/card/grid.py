@@ -102,8 +102,8 @@ class Card(Study):
     IN_PAPER: ClassVar = False
     TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
     STAGES: ClassVar = Stages(
-        trained=(*MODEL_FILES, PILOT),
-        probed=tables.PROBED,
+        model_files=(*MODEL_FILES, PILOT),
+        probe_tables=tables.PROBED,
         tables_read=("metrics.csv", PILOT),
     )
 

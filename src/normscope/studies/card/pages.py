@@ -32,10 +32,10 @@ from normscope.pages.table import (
     Number,
     PageTable,
     Row,
-    declared,
-    derived,
+    as_python,
     estimate,
-    known,
+    field,
+    fields_of,
     number,
     setting,
     tabulate,
@@ -58,7 +58,7 @@ RATIO, MILLIONS = decimals(2), decimals(1)
 UNCHANGED = 1e-3  # relative change of an output, below which it counts as none
 TYPICAL = 1024  # the width whose speed is among the facts
 DEEP = {"depth": 48, "init": "xavier"}  # the untrained networks that are among the facts
-ARM = derived("norm", lambda row: LABELS[row["arm"]])
+ARM = field("norm", lambda row: LABELS[row["arm"]])
 
 
 class Cards(NamedTuple):
@@ -208,11 +208,11 @@ def page_tables(cards: Cards, norm: str) -> dict[str, PageTable]:
     shown = list(dict.fromkeys([norm, *others, *cards.config.norm]))
     losses = cards.tables["compared"]
     compared = [
-        derived("condition", lambda row: condition(cards, row)),
+        field("condition", lambda row: condition(cards, row)),
         *(DIFFERENCE, number("n", "pairs", INTEGER), text("result", "reads")),
         setting("learning rate"),
     ]
-    more = declared(TABLES["compared"], "failed", "mean", "resolved")
+    more = fields_of(TABLES["compared"], "failed", "mean", "resolved")
     rows = answers(cards, norm) if norm != REFERENCE else []
     return {
         "answer": tabulate("Validation loss, less that of LayerNorm", rows, compared),
@@ -235,13 +235,13 @@ def rates(row: Row) -> str | None:
 
 def change(title: str, name: str) -> Field:
     """A fact about how much the output changes."""
-    return derived(title, lambda row: "none" if row[name] < UNCHANGED else row[name], SCIENTIFIC)
+    return field(title, lambda row: "none" if row[name] < UNCHANGED else row[name], SCIENTIFIC)
 
 
 LOG = Format("scientific", log=True)
 FACTS = (
     number("best learning rate", "best", GENERAL),
-    derived(f"learning rates within {NEAR} nats of it", rates),
+    field(f"learning rates within {NEAR} nats of it", rates),
     number("largest learning rate at which no model failed", "stable", GENERAL),
     text("nearest built-in norm", "nearest", label=labels),
     change("its outputs differ by", "difference"),
@@ -283,7 +283,7 @@ def facts_table(cards: Cards, shown: list[str]) -> PageTable:
     ]
     table = pd.concat([part.set_index("arm") for part in parts], axis=1).reindex(shown)
     facts = [
-        (column.title, *(column.text(known(cell(row))) for row in to_rows(table)))
+        (column.title, *(column.text(as_python(cell(row))) for row in to_rows(table)))
         for column, cell in FACTS
     ]
     columns = (Column("fact"), *(Column(LABELS[arm]) for arm in shown))

@@ -18,7 +18,7 @@ from normscope.studies.depth.recipe import (
     Sizes,
     WarmUp,
 )
-from normscope.studies.study import Grid, Settings, Stages, TransformerStudy, checked
+from normscope.studies.study import Grid, Settings, Stages, TransformerStudy, build_part
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule
 from normscope.verdicts.vocabulary import Vocabulary
@@ -66,7 +66,7 @@ class Depth(TransformerStudy):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
     TABLES: ClassVar = tables.TABLES
-    STAGES: ClassVar = Stages(probed=("blocks",), tables_read=("metrics.csv",))
+    STAGES: ClassVar = Stages(probe_tables=("blocks",), tables_read=("metrics.csv",))
 
     sizes: Sizes
     training: Training
@@ -84,8 +84,10 @@ class Depth(TransformerStudy):
 
     @model_validator(mode="after")
     def can_be_trained(self) -> Self:
-        checked("sizes", lambda: [self.sizes.model(s) for grid in self.start for s in grid.cells()])
-        checked("trained", self.trainings)
+        build_part(
+            "sizes", lambda: [self.sizes.model(s) for grid in self.start for s in grid.cells()]
+        )
+        build_part("trained", self.trainings)
         kept: dict[Shape, Schedule] = {}
         for cell in self.jobs_to_probe().values():
             if kept.setdefault(cell.shape, cell.schedule) != cell.schedule:
@@ -131,7 +133,7 @@ class Depth(TransformerStudy):
         shared = {"sizes": self.sizes, "windows": self.windows, "spectra": self.spectra}
         return {place: Place(probes=listed, **shared) for place, listed in probes.items()}
 
-    def probed(self, name: str) -> list[str]:
+    def jobs_of_probe(self, name: str) -> list[str]:
         """The training jobs of a placement, after which the probing job is called."""
         return [job for job, cell in self.jobs_to_probe().items() if cell.placement == name]
 
@@ -143,7 +145,7 @@ class Depth(TransformerStudy):
         return DepthTables(
             places=list(self.probes()),
             jobs=self.cells(),
-            pilot=self.tuned(settings),
+            pilot=self.pilot_choices(settings),
             eval_tokens=self.training.eval_tokens,
             level=settings.level,
         )

@@ -14,10 +14,10 @@ from normscope.pages.table import (
     Row,
     at,
     count,
-    crossed,
-    declared,
-    derived,
+    cross,
     estimate,
+    field,
+    fields_of,
     tabulate,
     text,
 )
@@ -32,7 +32,7 @@ from normscope.studies.study import Settings
 FORMATS = {"smallest": decimals()}  # what rounds to 0 is a rounding error of 0
 NETWORK = [
     text("norm", "arm", lambda arm: ARMS[arm].label),
-    *declared(TABLES["by_shape"], "placement", "residual", "init", "depth"),
+    *fields_of(TABLES["by_shape"], "placement", "residual", "init", "depth"),
 ]
 
 
@@ -42,13 +42,13 @@ def rate_table(by_shape: pd.DataFrame) -> PageTable:
     fields = [
         *NETWORK,
         text("state"),
-        derived("n", _models),
+        field("n", _models),
         *(
             at(key, estimate(title, form=FORMATS.get(key, SCIENTIFIC)))
             for key, title in HEADINGS.items()
         ),
     ]
-    rows = crossed(shown, [*SHAPE, "state"], "measure")
+    rows = cross(shown, [*SHAPE, "state"], "measure")
     return tabulate("Signal and gradient, block by block", rows, fields)
 
 
@@ -62,10 +62,10 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
     """One row per network and schedule: validation loss, also relative to character frequencies."""
     fields = [
         *NETWORK,
-        *declared(TABLES["trainability"], "learning_rate", "warmup_steps", "steps"),
+        *fields_of(TABLES["trainability"], "learning_rate", "warmup_steps", "steps"),
         count("n", diverged="diverged"),
-        *declared(TABLES["trainability"], "failed", "mean", "[mean]"),
-        derived("below frequencies", lambda row: row["unigram"] - row["mean"], decimals(sign=True)),
+        *fields_of(TABLES["trainability"], "failed", "mean", "[mean]"),
+        field("below frequencies", lambda row: row["unigram"] - row["mean"], decimals(sign=True)),
     ]
     return tabulate("What a short training reaches", trainability, fields)
 

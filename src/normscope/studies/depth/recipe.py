@@ -6,7 +6,7 @@ from pydantic import Field
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
 from normscope.schema import PositiveInt, Rate, Seed, Strict, rate_name
-from normscope.studies.pilot import Tuned
+from normscope.studies.pilot import PilotChoice
 from normscope.train.recipe import OnDevice
 
 TOKENS = 8  # of the first window, over which the Jacobian of a block is taken
@@ -108,6 +108,6 @@ class DepthTables(Strict):
 
     places: list[str]
     jobs: dict[str, Cell]
-    pilot: dict[str, Tuned] = Field(default={})
+    pilot: dict[str, PilotChoice] = Field(default={})
     eval_tokens: PositiveInt | None
     level: float

@@ -59,7 +59,7 @@ class Jacobian(ProtocolStudy):
     """The backward pass of norms under backpropagation and feedback alignment."""
 
     TABLES: ClassVar = tables.TABLES
-    STAGES: ClassVar = Stages(probed=("layers", "gradients"))
+    STAGES: ClassVar = Stages(probe_tables=("layers", "gradients"))
 
     published: ProtocolName = Field(description="the protocol that is the published script's")
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")

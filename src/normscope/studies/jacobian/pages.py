@@ -14,9 +14,9 @@ from normscope.pages.table import (
     Row,
     at,
     count,
-    crossed,
-    declared,
+    cross,
     estimate,
+    fields_of,
     interval,
     number,
     setting,
@@ -106,10 +106,10 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
     """One row per surrogate and setting of a protocol: the cost of the whole surrogate."""
     fields = [
         *WHERE,
-        *declared(TABLES["costs"], "norm_backward", "surrogates_in", "n", "failed"),
+        *fields_of(TABLES["costs"], "norm_backward", "surrogates_in", "n", "failed"),
         setting("rate"),
         setting("exact rate", "rate_exact", "at_edge_exact"),
-        *declared(TABLES["costs"], "mean", "[mean]", "loss", "cosine"),
+        *fields_of(TABLES["costs"], "mean", "[mean]", "loss", "cosine"),
     ]
     shown = select(costs, protocol=protocol, radial_share=1.0)
     return tabulate("What a surrogate backward pass costs", shown, fields)
@@ -121,7 +121,7 @@ def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: 
     lines = summarize(select(slopes, protocol=protocol), keys, ["slope"], level)
     swept = select(costs, protocol=protocol, norm_backward="center_scale")
     shares = sorted(swept["radial_share"].unique())
-    rows = crossed(pd.concat([swept, lines.assign(radial_share="slope")]), keys, "radial_share")
+    rows = cross(pd.concat([swept, lines.assign(radial_share="slope")]), keys, "radial_share")
     fields = [
         *WHERE,
         text("in", "surrogates_in"),
@@ -135,7 +135,7 @@ def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: 
 
 def part_table(parts: pd.DataFrame, protocol: str) -> PageTable:
     """One row per setting and surrogate: its cost by place, and the interaction of the places."""
-    rows = crossed(select(parts, protocol=protocol), [*SETTING, "norm_backward"], "measure")
+    rows = cross(select(parts, protocol=protocol), [*SETTING, "norm_backward"], "measure")
     fields = [
         *WHERE,
         text("surrogate", "norm_backward"),

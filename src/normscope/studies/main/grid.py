@@ -13,7 +13,7 @@ from normscope.studies.cells import Cell
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import STARTS, MainTables, Probe, Starts, Untrained
 from normscope.studies.protocols import Baseline, ProtocolGrid, ProtocolName, ProtocolStudy
-from normscope.studies.study import Settings, Stages, checked
+from normscope.studies.study import Settings, Stages, build_part
 from normscope.verdicts.vocabulary import Vocabulary
 
 OF_STARTS = ("/networks.csv", "/towers.csv")  # the tables of untrained networks
@@ -84,7 +84,7 @@ class Main(ProtocolStudy):
 
     TABLES: ClassVar = tables.TABLES
     STAGES: ClassVar = Stages(
-        probed=("stream", "laws", "models", "blocks", "norms", "networks", "towers"),
+        probe_tables=("stream", "laws", "models", "blocks", "norms", "networks", "towers"),
         files=("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json"),
     )
 
@@ -100,12 +100,12 @@ class Main(ProtocolStudy):
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        named = {
+        parts = {
             "gain": (self.gain, self.protocols),
             "measures": (self.measures, self.protocols),
             "refined": (self.refined, self.measures.protocols),
         }
-        for key, (part, known) in named.items():
+        for key, (part, known) in parts.items():
             for i, name in enumerate(part.protocols):
                 if name not in known:
                     raise ValueError(
@@ -117,7 +117,7 @@ class Main(ProtocolStudy):
     @model_validator(mode="after")
     def untrained_fit(self) -> Self:
         grid = self.untrained
-        checked("untrained", lambda: [grid.model(depth) for depth in [*grid.depths, grid.tower]])
+        build_part("untrained", lambda: [grid.model(depth) for depth in [*grid.depths, grid.tower]])
         return self
 
     @property
@@ -152,7 +152,7 @@ class Main(ProtocolStudy):
         """Batch sizes by protocol, of protocols that differ in nothing else."""
         return self._alike("batch_size")
 
-    def _trained(self, is_shown: Callable[[str, set[tuple[str, str]]], bool]) -> dict[str, str]:
+    def _titles_of(self, is_shown: Callable[[str, set[tuple[str, str]]], bool]) -> dict[str, str]:
         """Titles of the protocols of which a figure shows the trained norms and placements."""
         cells: dict[str, set[tuple[str, str]]] = {}
         for cell, _ in self.models():
@@ -163,21 +163,21 @@ class Main(ProtocolStudy):
     def optimizers(self) -> dict[str, str]:
         """Titles of the trained protocols that differ in the optimizer alone from others."""
         families = [values.keys() for values in self._alike("optimizer")]
-        known = self._trained(lambda key, cells: any(key in family for family in families))
+        known = self._titles_of(lambda key, cells: any(key in family for family in families))
         shown = {key for family in families if len(of := family & known.keys()) > 1 for key in of}
         return {key: title for key, title in known.items() if key in shown}
 
     @property
-    def placed(self) -> dict[str, str]:
+    def placement_protocols(self) -> dict[str, str]:
         """Titles of the protocols with a norm at more than three placements."""
-        return self._trained(
+        return self._titles_of(
             lambda key, cells: Counter(arm for arm, _ in cells).most_common(1)[0][1] > 3
         )
 
     @property
     def normless(self) -> dict[str, str]:
         """Titles of the measured protocols with two norms or more, and models without a norm."""
-        return self._trained(
+        return self._titles_of(
             lambda key, cells: (
                 key in self.measures.protocols
                 and ("none", "none") in cells
@@ -186,9 +186,9 @@ class Main(ProtocolStudy):
         )
 
     @property
-    def recorded(self) -> dict[str, str]:
+    def scale_protocols(self) -> dict[str, str]:
         """Titles of the trained protocols that record scales."""
-        return self._trained(lambda key, cells: self.protocols[key].training.records_scales)
+        return self._titles_of(lambda key, cells: self.protocols[key].training.records_scales)
 
     def context(self) -> int:
         return max(super().context(), self.untrained.block_size)
@@ -218,17 +218,17 @@ class Main(ProtocolStudy):
             refined=self.refined.steps if is_refined else 0,
         )
 
-    def probed(self, name: str) -> list[str]:
+    def jobs_of_probe(self, name: str) -> list[str]:
         return [] if name == STARTS else [name]
 
-    def tabulated(self, settings: Settings) -> list[str]:
+    def table_inputs(self, settings: Settings) -> list[str]:
         def is_read(path: str) -> bool:
             probe = path.removeprefix("main/probes/")
             return probe == path or probe.startswith(f"{STARTS}/") == probe.endswith(OF_STARTS)
 
         # its settings are compared with those of the published numbers
         reference = f"main/models/{self.reference_jobs[0]}/config.json"
-        return [*filter(is_read, super().tabulated(settings)), reference]
+        return [*filter(is_read, super().table_inputs(settings)), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
         return MainTables(

@@ -15,9 +15,9 @@ from normscope.pages.table import (
     Quantity,
     Row,
     count,
-    declared,
-    derived,
     estimate,
+    field,
+    fields_of,
     interval,
     number,
     setting,
@@ -61,7 +61,7 @@ SHOWN = {  # measures by the heading of their column
     "one_refined_loss": "one norm frozen",
 }
 SIGNED = decimals(sign=True)
-ARM = derived("norm", lambda row: arm_label(row["arm"], row["placement"]))
+ARM = field("norm", lambda row: arm_label(row["arm"], row["placement"]))
 CELL = [text("protocol"), ARM]
 
 
@@ -78,11 +78,11 @@ def loss_table(arms: pd.DataFrame) -> PageTable:
     """
     fields = [
         *CELL,
-        *declared(TABLES["arms"], "n", "rates"),
+        *fields_of(TABLES["arms"], "n", "rates"),
         setting("learning rate"),
-        *declared(TABLES["arms"], "failed", "mean", "[mean]", "difference"),
+        *fields_of(TABLES["arms"], "failed", "mean", "[mean]", "difference"),
         interval("its interval", "difference_low", "difference_high", SIGNED),
-        derived("reads", verdict),
+        field("reads", verdict),
     ]
     return tabulate("Validation loss of the trained models", arms, fields)
 
@@ -135,10 +135,10 @@ def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
         return f"{row['differs_because']}; the standard error of such a sample is {error:.3f}"
 
     fields = [
-        *declared(TABLES["published"], "quantity", "value", "protocol", "source"),
-        derived("corrected", corrected, decimals()),
-        derived("n", lambda row: row["n"] or None, INTEGER),
-        derived("why they differ", why),
+        *fields_of(TABLES["published"], "quantity", "value", "protocol", "source"),
+        field("corrected", corrected, decimals()),
+        field("n", lambda row: row["n"] or None, INTEGER),
+        field("why they differ", why),
     ]
     return tabulate("Published and corrected", published, fields)
 
@@ -161,9 +161,9 @@ def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
     failed, loss = list(groups["failed"].sum()), list(groups["capped_loss"].mean())
     rows = summarize(batches, by, ["excess"], level).assign(failed=failed, loss=loss)
     fields = [
-        *declared(TABLES["batches"], "text"),
+        *fields_of(TABLES["batches"], "text"),
         ARM,
-        *declared(TABLES["batches"], "batch_size"),
+        *fields_of(TABLES["batches"], "batch_size"),
         count("n"),
         count("failed"),
         number("loss", "loss"),

@@ -55,7 +55,7 @@ class Pretrained(Study):
 
     TABLES: ClassVar = tables.TABLES
     STAGES: ClassVar = Stages(  # workflow/rules/pretrained.smk measures its models
-        trained=(*(f"{name}.csv" for name in PROBED), "model.json", SUMS),
+        model_files=(*(f"{name}.csv" for name in PROBED), "model.json", SUMS),
         reads_corpus=False,
         files=("prompts.yaml", "reference_gains.csv", "reference_prompts.csv"),
     )
@@ -89,8 +89,8 @@ class Pretrained(Study):
     def records(self) -> list[str]:
         return [f"probes/{name}/model.json" for name in self.by_name()]
 
-    def tabulated(self, settings: Settings) -> list[str]:
-        files = self.STAGES.trained[:-1]
+    def table_inputs(self, settings: Settings) -> list[str]:
+        files = self.STAGES.model_files[:-1]
         return [f"pretrained/probes/{name}/{file}" for name in self.probes() for file in files]
 
     def tabulation(self, settings: Settings) -> PretrainedTables:

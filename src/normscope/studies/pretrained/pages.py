@@ -13,9 +13,9 @@ from normscope.pages.table import (
     PageTable,
     Quantity,
     Row,
-    declared,
-    derived,
     estimate,
+    field,
+    fields_of,
     interval,
     tabulate,
     text,
@@ -36,7 +36,7 @@ def gain_table(by_model: pd.DataFrame) -> PageTable:
     return tabulate(
         "Residual gain of pretrained models: the last block",
         by_model,
-        declared(TABLES["by_model"], *names),
+        fields_of(TABLES["by_model"], *names),
     )
 
 
@@ -44,10 +44,10 @@ def entropy_table(by_model: pd.DataFrame) -> PageTable:
     """One row per study and model: correlations of entropy, as published and corrected."""
     by = TABLES["by_model"]
     fields = [
-        *declared(by, "model", "experiment", "r_deviation", "r", "[r]", "r_p_holm"),
-        *declared(by, "r_given_words"),
+        *fields_of(by, "model", "experiment", "r_deviation", "r", "[r]", "r_p_holm"),
+        *fields_of(by, "r_given_words"),
         interval("without one category", "r_without_low", "r_without_high", SIGNED),
-        *declared(by, "r_without_nonsense"),
+        *fields_of(by, "r_without_nonsense"),
     ]
     return tabulate("Residual gain and the entropy of the prediction", by_model, fields)
 
@@ -55,9 +55,9 @@ def entropy_table(by_model: pd.DataFrame) -> PageTable:
 def norm_table(by_norm: pd.DataFrame) -> PageTable:
     """LayerNorm compared with RMSNorm by comparison and unit."""
     fields = [
-        *declared(TABLES["by_norm"], "comparison", "unit", "layernorm", "rmsnorm", "difference"),
+        *fields_of(TABLES["by_norm"], "comparison", "unit", "layernorm", "rmsnorm", "difference"),
         interval("interval over prompts", form=SIGNED),
-        *declared(TABLES["by_norm"], "p", "smallest"),
+        *fields_of(TABLES["by_norm"], "p", "smallest"),
     ]
     return tabulate("LayerNorm against RMSNorm", by_norm, fields)
 
@@ -71,14 +71,14 @@ def h25_table(h25: pd.DataFrame) -> PageTable:
 
     declaration = TABLES["h25"]
     fields = [
-        *declared(declaration, "experiment"),
+        *fields_of(declaration, "experiment"),
         text("gain of", "metric", lambda metric: METRICS[metric]),
-        derived("models (families)", lambda row: f"{row['n']} ({row['families']})"),
-        *declared(declaration, "right"),
-        derived("by the published rule", published_rule),
+        field("models (families)", lambda row: f"{row['n']} ({row['families']})"),
+        *fields_of(declaration, "right"),
+        field("by the published rule", published_rule),
         estimate("share", "share", form=decimals(2)),
-        derived("decided, right", lambda row: f"{row['decided']}, {row['decided_right']}"),
-        *declared(declaration, "r", "r_given_depth", "p_given_depth"),
+        field("decided, right", lambda row: f"{row['decided']}, {row['decided_right']}"),
+        *fields_of(declaration, "r", "r_given_depth", "p_given_depth"),
     ]
     return tabulate("H25: heads over head dimension", h25, fields)
 
@@ -91,7 +91,7 @@ def inside_table(inside: pd.DataFrame) -> PageTable:
         means = means_inside(blocks)
         rows.append(key | {c.name: _block_mean(c, means[c.name], blocks) for c in columns})
     fields = [text("model"), text("policy", "bos", lambda bos: BOS[bos])]
-    fields += [derived(c.heading, itemgetter(c.name), c.format) for c in columns]
+    fields += [field(c.heading, itemgetter(c.name), c.format) for c in columns]
     return tabulate("Inside the blocks of pretrained models", rows, fields)
 
 
@@ -105,7 +105,7 @@ def _block_mean(column: Column, mean: float, blocks: pd.DataFrame) -> Cell:
 
 def model_table(models: pd.DataFrame) -> PageTable:
     """What the measured models are, and which could not be measured."""
-    fields = [text("model"), text("family"), derived("is", _model)]
+    fields = [text("model"), text("family"), field("is", _model)]
     return tabulate("Pretrained models that are measured here", models, fields)
 
 

@@ -67,8 +67,8 @@ class Recall(TrainedStudy):
 
     TABLES: ClassVar = tables.TABLES
     STAGES: ClassVar = Stages(
-        trained=(*MODEL_FILES, MOMENTS),
-        probed=("metrics", "slices", "spectra"),
+        model_files=(*MODEL_FILES, MOMENTS),
+        probe_tables=("metrics", "slices", "spectra"),
         probe_reads=("models.safetensors", "config.json", "metrics.csv", MOMENTS),
         tables_read=("curves.csv",),
         reads_corpus=False,  # its data are drawn
@@ -144,14 +144,14 @@ class Recall(TrainedStudy):
             jobs.setdefault(cell.task, {})[name] = cell
         return {t: RecallProbe(jobs=some, directions=self.directions) for t, some in jobs.items()}
 
-    def probed(self, name: str) -> list[str]:
+    def jobs_of_probe(self, name: str) -> list[str]:
         """The training jobs of a task, after which the probing job is called."""
         return list(self.probes()[name].jobs)
 
     def tabulation(self, settings: Settings) -> RecallTables:
         return RecallTables(
             jobs=self.cells(),
-            pilot=self.tuned(settings),
+            pilot=self.pilot_choices(settings),
             probes=[*self.probes()],
             level=settings.level,
             **self.corrected.where(),

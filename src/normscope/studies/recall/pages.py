@@ -16,13 +16,13 @@ from normscope.pages.table import (
     Row,
     at,
     count,
-    crossed,
-    declared,
-    derived,
+    cross,
+    field,
+    fields_of,
     number,
+    setting_cell,
     tabulate,
     text,
-    tuned,
 )
 from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select
@@ -43,7 +43,7 @@ def cell_table(cells: pd.DataFrame, task: str) -> PageTable:
     """One row per arm and learning rate of a task: means over models."""
     rows = [
         {**row, "n": max(record["n"] for record in row[CELLS].values())}
-        for row in crossed(select(cells, task=task), ["arm", "learning_rate"], "measure")
+        for row in cross(select(cells, task=task), ["arm", "learning_rate"], "measure")
     ]
     runs = TABLES["runs"]
     measures = [at(name, number(runs[name].heading, "mean", runs[name].format)) for name in SHOWN]
@@ -60,14 +60,14 @@ def best_table(best: pd.DataFrame) -> PageTable:
     """The best learning rate of each arm that was trained at more than one."""
 
     def rate(row: Row) -> Cell:
-        return "diverged" if pd.isna(row["best"]) else tuned(row["best"], row["at_edge"])
+        return "diverged" if pd.isna(row["best"]) else setting_cell(row["best"], row["at_edge"])
 
     fields = [
         text("task"),
         ARM,
-        *declared(TABLES["best"], "rates"),
-        derived("best", rate, GENERAL),
-        *declared(TABLES["best"], "loss", "accuracy"),
+        *fields_of(TABLES["best"], "rates"),
+        field("best", rate, GENERAL),
+        *fields_of(TABLES["best"], "loss", "accuracy"),
     ]
     return tabulate("The recall test: learning rates", best, fields)
 
@@ -77,7 +77,7 @@ def factor_table(factors: pd.DataFrame) -> PageTable:
 
     An effect has a star if its joint interval excludes 0 and it has the seeds that a verdict needs.
     """
-    rows = crossed(factors, ["contrast"], "response")
+    rows = cross(factors, ["contrast"], "response")
     effects = [_effect_field(name) for name in dict.fromkeys(factors["response"])]
     fields = [text("contrast"), count("n"), *effects]
     return tabulate("What each factor of a norm does", rows, fields)
@@ -95,7 +95,7 @@ def _effect_field(response: str) -> Field:
         n = "" if record["n"] == row["n"] else f", n = {record['n']}"
         return Quantity(record["effect"], record["low"], record["high"], star + n)
 
-    return derived(response, cell, decimals(sign=True))
+    return field(response, cell, decimals(sign=True))
 
 
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from normscope.nn.recipe import Norm
 from normscope.schema import PositiveFloat, PositiveInt, Strict, rate_name
-from normscope.studies.pilot import Tuned
+from normscope.studies.pilot import PilotChoice
 from normscope.train.recipe import OnDevice, Seeds, Training
 
 
@@ -110,7 +110,7 @@ class RecallTables(Strict):
     """The cell of every training job, the probing jobs, and where the factors are crossed."""
 
     jobs: dict[str, Cell]
-    pilot: dict[str, Tuned] = Field(default={})
+    pilot: dict[str, PilotChoice] = Field(default={})
     probes: list[str]
     task: str
     learning_rate: float

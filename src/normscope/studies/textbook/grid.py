@@ -25,7 +25,7 @@ class Textbook(Study):
 
     windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
 
-    def tabulated(self, settings: Settings) -> list[str]:
+    def table_inputs(self, settings: Settings) -> list[str]:
         files = ("config.json", "models.safetensors")
         return [f"main/models/{name}/{file}" for name in settings.baseline for file in files]
 

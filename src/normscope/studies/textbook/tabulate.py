@@ -127,14 +127,14 @@ def scratch(tokens: int = 32) -> list[Row]:
         ours = _differentiate(_norm("layernorm", d), x, dy)
         with warnings.catch_warnings():  # of torch, that one value has no std
             warnings.filterwarnings("ignore", "std", UserWarning)
-            theirs = _differentiate(TextbookLayerNorm(d).double(), x, dy)
+            textbook = _differentiate(TextbookLayerNorm(d).double(), x, dy)
             bare, _ = _differentiate(TextbookLayerNorm(d, eps=0).double(), x, dy)
-        forward, backward = map(relative_error, theirs, expected)
+        forward, backward = map(relative_error, textbook, expected)
         row = {"d": d, "ratio": float(bare.norm() / F.layer_norm(x, (d,), eps=0).norm())}
         row |= {"theory": math.sqrt((d - 1) / d)}
         row |= {"error_forward": forward, "error_backward": backward}
         errors = [float((a - b).abs().max()) for a, b in zip(ours, expected, strict=True)]
-        row |= {"error_ours": max(errors), "finite": all(t.isfinite().all() for t in theirs)}
+        row |= {"error_ours": max(errors), "finite": all(t.isfinite().all() for t in textbook)}
         rows.append(row)
     return rows
 

@@ -77,8 +77,8 @@ def test_a_probe_reads_the_kept_models_of_every_job_and_block_of_the_grid():
     expected = [[f"{shape}-0.003-2-4-1", f"{shape}-0.003-2-4-3"] for shape in (LN, BN)]
     expected.append(["rmsnorm-pre-residual-gpt2-3-0.003-2-4-7"])
     assert [p.trained for p in grid.probes()["pre"].probes if p.trained] == expected
-    assert grid.probed("pre") == [name for names in expected for name in names]
-    assert grid.probed("post") == []
+    assert grid.jobs_of_probe("pre") == [name for names in expected for name in names]
+    assert grid.jobs_of_probe("post") == []
 
 
 def test_blocks_may_share_models_and_each_may_have_schedules_of_its_own():
@@ -95,7 +95,7 @@ def test_blocks_may_share_models_and_each_may_have_schedules_of_its_own():
         f"{LN}-0.03-0-4-{seed}" for seed in (2, 3)
     ]
     assert f"{LN.removesuffix('2')}3-0.01-2-4-1" in models
-    assert all("gpt2-2-" in name for name in grid.probed("pre"))
+    assert all("gpt2-2-" in name for name in grid.jobs_of_probe("pre"))
 
 
 @pytest.mark.parametrize(

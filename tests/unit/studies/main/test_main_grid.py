@@ -17,7 +17,10 @@ def test_every_job_of_models_has_a_probe_and_all_untrained_networks_have_one():
     grid = main_grid()
     probes = grid.probes()
     assert list(probes) == [*grid.trainings(), "starts"]
-    assert [grid.probed(name) for name in probes] == [*([name] for name in grid.trainings()), []]
+    assert [grid.jobs_of_probe(name) for name in probes] == [
+        *([name] for name in grid.trainings()),
+        [],
+    ]
     starts = probes["starts"].starts
     assert starts is not None
     assert starts.norms == {"layernorm": ARMS["layernorm"].norm}

@@ -60,7 +60,7 @@ def test_every_job_is_probed_with_those_of_its_task():
     assert list(probes) == ["copy", "hard_2"]
     assert [name for probe in probes.values() for name in probe.jobs] == names
     assert {cell.task for cell in probes["hard_2"].jobs.values()} == {"hard_2"}
-    assert list(probes["copy"].jobs) == grid().probed("copy")
+    assert list(probes["copy"].jobs) == grid().jobs_of_probe("copy")
     assert {probe.directions for probe in probes.values()} == {3}
     assert grid().tabulation(Settings(level=0.9, baseline=[])).probes == ["copy", "hard_2"]
 

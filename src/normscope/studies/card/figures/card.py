@@ -82,7 +82,7 @@ def draw(
     figure, axes = style.canvas(look.width_mm, height, 1, 2, shared=False)
     differences(axes[0, 0], runs, compared, names)
     rates(axes[0, 1], select(trials, regime=SWEPT))
-    arms = style.labelled([axes[0, 1]])  # on top, where a page shows it without scrolling
+    arms = style.legend_handles([axes[0, 1]])  # on top, where a page shows it without scrolling
     figure.legend([*arms.values()], [*arms], loc="outside upper center", ncols=len(arms))
     n = compared.groupby("regime", sort=False)["n"].max()
     sizes = ", ".join(f"{names[str(name)]} {count}" for name, count in n.items())

@@ -63,7 +63,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     shown = {name: rows for name, rows in shown.items() if len(rows)}
     arms = in_order(list(costs["arm"]))
     counts = [len(in_rows(rows)) for rows in shown.values()] or [2]
-    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    figure, axes = style.panel_column(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     if not shown:
         style.say(axes[0], "no surrogate was trained")
     for (name, rows), axis in zip(shown.items(), axes, strict=False):

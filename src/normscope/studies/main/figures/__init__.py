@@ -97,7 +97,7 @@ def draw_differences(
         figure, axes = style.canvas(look.width_mm, MM_PER_PANEL, 1, 1)
         return figure, style.say(axes[0, 0], "no such model was trained")
     counts = [len(cells) for cells in rows.values()]
-    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    figure, axes = style.panel_column(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     placements = {placement for cells in rows.values() for _, placement in cells} - {"none"}
     for axis, (title, cells) in zip(axes, rows.items(), strict=True):
         draw_rows(axis, cells, column, look.level, is_placed=len(placements) > 1)

@@ -33,5 +33,5 @@ def draw(
     axis.set_xscale("log")
     style.log_y(axis)
     axis.set_xlabel("step")
-    style.legend_below(figure, style.labelled([axis]), ncols=3)
+    style.legend_below(figure, style.legend_handles([axis]), ncols=3)
     return figure, f"{style.sample_size(counts)} models of each."

@@ -24,7 +24,7 @@ def draw(
         if len(of := models[models["protocol"] == key])
     }
     counts = [len(cells) for cells in panels.values()] or [1]
-    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    figure, axes = style.panel_column(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     if not panels:
         axes[0].set_title("share of the mean direction")
         return figure, style.say(axes[0], "no model was measured")

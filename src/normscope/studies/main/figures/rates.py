@@ -52,7 +52,7 @@ def draw(
         axis.set_ylim(learned.min() - ROOM, learned.max() + ROOM)
     n = style.sample_size(runs.groupby([*CELL, "learning_rate"]).size())
     axis.set_title(f"{n} at each rate")
-    style.legend_below(figure, style.labelled([axis]), ncols=3)
+    style.legend_below(figure, style.legend_handles([axis]), ncols=3)
     return (
         figure,
         f"{n} models at each rate. {divergences(runs, (*CELL, 'learning_rate'), AS_CHANCE)}",

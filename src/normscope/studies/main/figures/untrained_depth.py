@@ -33,5 +33,5 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, arm: str) -> tuple[Figu
     axis.set(xlabel="blocks", ylabel="norm of the gradient")
     n = style.sample_size(networks.groupby(["placement", "depth"])["seed"].nunique())
     axis.set_title(f"gradient by the last matrix, {n} at each depth")
-    style.legend_below(figure, style.labelled([axis]), ncols=2)
+    style.legend_below(figure, style.legend_handles([axis]), ncols=2)
     return figure, f"{n} at each depth; {look.level:.0%} t intervals."

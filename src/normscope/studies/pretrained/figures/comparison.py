@@ -51,7 +51,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     panels = {title: table[kept] for title, kept in zip(TITLES, (~is_tuned, is_tuned), strict=True)}
     panels = {title: rows for title, rows in panels.items() if len(rows)}
     counts = [len(rows) for rows in panels.values()] or [1]
-    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    figure, axes = style.panel_column(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     for axis, (title, rows) in zip(axes, panels.items(), strict=False):
         draw_panel(axis, rows)
         axis.set_title(f"{title}, {style.sample_size(rows['n'])} prompts")

@@ -45,5 +45,5 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     draw_predictions(axis)
     axis.set(xlabel="heads / head dimension", ylabel="gain of the penultimate block")
     axis.set_title(f"{len(models)} models, {style.sample_size(models['n'])} prompts")
-    style.legend_below(figure, style.labelled([axis]), ncols=6)
+    style.legend_below(figure, style.legend_handles([axis]), ncols=6)
     return figure, f"{style.sample_size(models['n'])} prompts of each model."

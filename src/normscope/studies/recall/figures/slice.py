@@ -51,6 +51,6 @@ def draw(
         else:
             draw_kinds(axis, of_arm)
     axes[0, 0].set_ylabel("loss above the trained\nmodel's (nats)")
-    style.legend_below(figure, style.labelled([axes[0, 0]]), ncols=3)
+    style.legend_below(figure, style.legend_handles([axes[0, 0]]), ncols=3)
     directions = slices[slices["kind"] == "filter"]["direction"].nunique()
     return figure, f"{directions} such directions. {describe_sample(runs)}"
