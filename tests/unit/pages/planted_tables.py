@@ -35,7 +35,7 @@ CONFIGURATION: dict[str, Any] = {
         "baseline": {"arm": "layernorm", "placement": "pre"},
         "gain": {"protocols": ["nanogpt"]},
         "titles": {name: name for name in ("nanogpt", "brief", "sweep", "sweep_qk")},
-        **{key: {"brief": "brief"} for key in ("placed", "optimizers", "normless")},
+        **{key: {"brief": "brief"} for key in ("placement_protocols", "optimizers", "normless")},
     },
     "recall": {
         "published": {"seeds": [1]},
