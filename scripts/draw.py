@@ -30,11 +30,7 @@ class Flags(Strict):
 
 
 def drawing(study: str, figure: str) -> Draw:
-    """The function ``draw`` of a figure.
-
-    Raises:
-        Explained: the study has no such figure.
-    """
+    """The function ``draw`` of a figure."""
     paths = FOLDER.glob("*/figures/[!_]*.py")
     known = [f"{path.parts[-3]} {path.stem}" for path in paths]
     if f"{study} {figure}" not in known:

@@ -63,11 +63,7 @@ class Shown(Strict):
 
 
 def read_shown(path: Path, config: Config) -> Shown:
-    """Read what pages show.
-
-    Raises:
-        Explained: It names what the configuration does not have.
-    """
+    """Read what pages show."""
     shown = Shown.model_validate(read_yaml(path))
     known = figures.load(FOLDER, config.studies)
     names = [(f"figures: {name}", name, known) for name in shown.figures]
@@ -108,11 +104,7 @@ def check_settings(config: Config, flags: Flags) -> None:
 
 
 def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
-    """Check that models are younger than the freeze, which shows mistakes and not forgery.
-
-    Raises:
-        Explained: A model was trained before the freeze.
-    """
+    """Check that models are younger than the freeze, which shows mistakes and not forgery."""
     path = flags.out / FROZEN
     since = float(git("log", "-1", "--format=%ct", "--", str(path)))
     for name in studies:
@@ -136,11 +128,7 @@ def figure_names(config: Config, studies: Collection[str], shown: Shown) -> list
 
 
 def finish(config: Config, studies: Sequence[str], flags: Flags, shown: Shown) -> None:
-    """Make what is missing of some studies, so that their results are those of the configuration.
-
-    Raises:
-        Explained: Snakemake fails.
-    """
+    """Make what is missing of some studies, for the results of the configuration."""
     targets = [
         "texts",
         *studies,
@@ -241,9 +229,6 @@ def merge(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The manifest of the kept studies and of those that replace some of them.
 
     The facts at the top are those of ``now``; ``origin`` of every other study has those of its run.
-
-    Raises:
-        Explained: The runs do not fit together.
     """
     again = now["studies"].keys()
     was, read = (sums(manifest) for manifest in (before, now))

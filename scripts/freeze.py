@@ -30,11 +30,7 @@ class Flags(Strict):
 
 
 def check_untrained(configs: Iterable[Config], results: Path) -> None:
-    """Check that no model exists whose test would not have been frozen before it was trained.
-
-    Raises:
-        Explained: There is such a model.
-    """
+    """Check that no model exists whose test would not have been frozen before it was trained."""
     for name, study in (pair for config in configs for pair in config.studies.items()):
         seeds = {seed for job in study.trainings().values() for seed in job.seeds}
         for path in sorted((results / name / "models").glob("*/metrics.csv")):

@@ -37,11 +37,7 @@ class Flags(Strict):
 
 
 def configuration(manifest: Mapping[str, Any]) -> Config:
-    """The configuration of the evidence.
-
-    Raises:
-        Explained: this version of the code cannot read it.
-    """
+    """The configuration of the evidence."""
     ours = read_yaml(Path("config.yaml"))
     try:
         return Config.model_validate(

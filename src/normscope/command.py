@@ -18,9 +18,6 @@ def parse(flags: type[Flags], arguments: list[str] | None = None, **types: Any) 
         flags: their names, types and descriptions.
         arguments: the words to parse; by default all that follow the name of the script.
         types: types of the fields whose type ``flags`` leaves open, by name.
-
-    Raises:
-        ValidationError: a value is missing or wrong.
     """
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
     flags = create_model(flags.__name__, __base__=flags, __doc__=flags.__doc__, **fields)

@@ -216,9 +216,6 @@ def load(raw: dict[str, Any]) -> Config:
     """Validate a parsed ``config.yaml``.
 
     Numbers may be given as text, such as ``1e-3`` in YAML, or values in braces on a command line.
-
-    Raises:
-        ConfigError: listing everything that is wrong.
     """
     try:
         return Config.model_validate(raw, strict=True)

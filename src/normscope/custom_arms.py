@@ -255,11 +255,7 @@ def _imports(file: Path) -> Iterator[str]:
 
 
 def _version(package: str) -> str:
-    """The distribution and version of an installed package.
-
-    Raises:
-        Explained: It is not installed.
-    """
+    """The distribution and version of an installed package."""
     distributions = importlib.metadata.packages_distributions().get(package)
     if not distributions:
         raise Explained(
@@ -271,11 +267,7 @@ def _version(package: str) -> str:
 
 
 def _examination(custom: Custom, copies: Path) -> Custom:
-    """The norm with what its examination finds, or found before.
-
-    Raises:
-        Explained: It cannot be trained.
-    """
+    """The norm with what its examination finds, or found before."""
     identity = f"{custom.model_dump_json()} {code_digest(closure(EXAMINATION))}"
     out = copies / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
     if not out.is_file():

@@ -44,7 +44,6 @@ def run_record(study: Study, results: Path) -> dict[str, Any]:
     """Chip, date and core-hours of a study, on the machine that made them.
 
     Args:
-        study: Its configuration in the run.
         results: The folder of the run, with ``benchmarks/<rule>/<job>.tsv`` of every job that ran.
     """
     jobs = [f"{study.name}_tables"]

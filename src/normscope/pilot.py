@@ -48,7 +48,6 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
     """The project's ``config.yaml`` with files laid over it, and the pilot's rates.
 
     Args:
-        root: The folder of the project.
         choices: Configuration files; a later one wins.
     """
     raw = read_config(root / "config.yaml")
@@ -60,9 +59,6 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
 
 def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
     """The configuration with the pilot's losses, and its rates in place of the word ``pilot``.
-
-    Args:
-        raw: The configuration as it was parsed.
 
     Raises:
         Explained: Cells have no pilot models, or would be tested on a pilot seed.

@@ -73,11 +73,7 @@ def _settings(*, on_cpu: bool) -> Iterator[None]:
 
 
 def _argument(name: str, value: Any, hint: Any) -> Any:
-    """An argument of this name, if it has the type of its annotation.
-
-    Raises:
-        Explained: it has another type.
-    """
+    """An argument of this name, if it has the type of its annotation."""
     kind = type(value).__name__
     is_iterable = isinstance(value, Iterable) and not isinstance(value, str | Mapping | Tensor)
     if is_iterable and any(map(_items, _choices(hint))):

@@ -128,11 +128,7 @@ def card(
 
 
 def _config_name(norm: Norm, folder: Path) -> str:
-    """The name of a norm for the configuration; the source of a class of a notebook is written.
-
-    Raises:
-        Explained: Its source is not known.
-    """
+    """The name of a norm for the configuration; the source of a class of a notebook is written."""
     if isinstance(norm, str):
         place, colon, kind = norm.rpartition(":")
         is_file = colon and place.endswith(".py")
@@ -148,11 +144,7 @@ def _config_name(norm: Norm, folder: Path) -> str:
 
 
 def _source(norm: type[nn.Module]) -> str:
-    """The source of a class that was defined in a notebook, whose cells Python keeps by line.
-
-    Raises:
-        Explained: It is not known.
-    """
+    """The source of a class that was defined in a notebook, whose cells Python keeps by line."""
     methods = [inspect.unwrap(value) for value in vars(norm).values() if inspect.isfunction(value)]
     if methods:
         source = "".join(linecache.getlines(methods[-1].__code__.co_filename))
@@ -166,11 +158,7 @@ def _source(norm: type[nn.Module]) -> str:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run the workflow, and print its lines on progress.
-
-    Raises:
-        Explained: It failed, with its last lines.
-    """
+    """Run the workflow, and print its lines on progress."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = []
     try:

@@ -100,11 +100,7 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
 
 
 def _check_vectors(x: Tensor) -> None:
-    """Check that the argument x is a dense tensor of finite vectors.
-
-    Raises:
-        Explained: it is not.
-    """
+    """Check that the argument x is a dense tensor of finite vectors."""
     described = f"x is {x.dtype} of shape {tuple(x.shape)}"
     is_dense = x.layout == torch.strided and not x.is_meta
     if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or not is_dense:

@@ -91,11 +91,7 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
 
 
 def _check_logits(model: nn.Module, tokens: Tensor) -> None:
-    """Check that a change of the logits can be measured relative to the largest.
-
-    Raises:
-        Explained: they are not finite, or all 0.
-    """
+    """Check that a change of the logits can be measured relative to the largest."""
     values = logits(model, tokens)
     if not values.isfinite().all():
         raise Explained(f"the logits of {type(model).__name__} are not finite")
@@ -104,11 +100,7 @@ def _check_logits(model: nn.Module, tokens: Tensor) -> None:
 
 
 def _random_tokens(model: nn.Module) -> Tensor:
-    """Tokens below the number of rows of the first embedding, on its device.
-
-    Raises:
-        Explained: the model has none.
-    """
+    """Tokens below the number of rows of the first embedding, on its device."""
     embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
     if embedding is None:
         raise Explained(f"{type(model).__name__} has no torch.nn.Embedding: give tokens")

@@ -143,15 +143,7 @@ def _select_norms(
 
 @torch.no_grad()
 def _check_causal(model: nn.Module, tokens: Tensor) -> None:
-    """Check that the logits do not depend on later tokens.
-
-    Args:
-        model: in evaluation mode.
-        tokens: one window, (1, positions).
-
-    Raises:
-        Explained: they do, so that the loss of the next token says nothing.
-    """
+    """Check that the logits do not depend on later tokens of one window, (1, positions)."""
     changed, half = tokens.clone(), tokens.shape[1] // 2
     changed[:, half:] = tokens[:, half:] == 0  # token 0, or 1 in place of 0
     before, after = (logits(model, window)[:, :half] for window in (tokens, changed))
@@ -183,9 +175,7 @@ def _effects(
     """The loss of a model, and the effect of replacing modules of it, by name.
 
     Args:
-        model: in evaluation mode.
         batches: tokens, (windows, positions) each.
-        variants: what to replace, by name.
 
     Raises:
         Explained: the logits of the model are not finite, or all 0.

@@ -23,11 +23,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def check_model(model: nn.Module) -> None:
-    """Check that the weights of a model are in memory.
-
-    Raises:
-        Explained: they are not.
-    """
+    """Check that the weights of a model are in memory."""
     if empty := [name for name, p in model.named_parameters() if p.is_meta]:
         raise Explained(
             f"{empty[0]} of {type(model).__name__} is on the device meta and has no values: load "
@@ -36,15 +32,7 @@ def check_model(model: nn.Module) -> None:
 
 
 def check_tokens(tokens: Tensor, least: int) -> None:
-    """Check that the argument tokens holds token numbers.
-
-    Args:
-        tokens: the argument.
-        least: number of positions in a window.
-
-    Raises:
-        Explained: it is not.
-    """
+    """Check that the argument tokens holds token numbers, and windows of at least so many."""
     is_index = tokens.dtype in (torch.int64, torch.int32)
     if not is_index or tokens.dim() != 2 or tokens.shape[1] < least or not len(tokens):
         raise Explained(

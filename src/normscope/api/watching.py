@@ -73,13 +73,6 @@ class Watched:
         """Keep the input of a norm's forward pass, and its gradient once that arrives.
 
         This hook runs in the user's forward pass and never raises: ``table`` reports the problems.
-
-        Args:
-            name: of the norm in the model.
-            module: the norm.
-            args: arguments of its forward pass.
-            named: keyword arguments of its forward pass.
-            output: what the forward pass returned.
         """
         with self._noting_problems(name):
             y = first_tensor(output)

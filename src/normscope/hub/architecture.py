@@ -48,11 +48,7 @@ class Body:
 
 
 def check_causal(model: PreTrainedModel) -> None:
-    """Check by class and configuration that a model is causal and has one residual stream.
-
-    Raises:
-        Explained: the model is something else, such as an encoder.
-    """
+    """Check by class and configuration that a model is causal and has one residual stream."""
     kind = type(model).__name__
     classes = [c for c in type(model).__mro__ if c.__module__.startswith("transformers.models.")]
     known = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())

@@ -43,9 +43,6 @@ def tokenize(tokenizer: Any, prompts: Sequence[Prompt]) -> tuple[list[PromptToke
     Returns:
         The sequences, and whether the tokenizer prepends a BOS by default; None if it adds other
         special tokens.
-
-    Raises:
-        Explained: a prompt has no token.
     """
     bos = tokenizer.bos_token_id
     sequences, adds_bos = [], set()

@@ -103,8 +103,6 @@ def load_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
     """The model in evaluation mode, with all its weights from the files. Pickles run no code.
 
     Args:
-        directory: with the weights.
-        config: the configuration of the model.
         options: further options of ``from_pretrained``, about offloading.
 
     Raises:
@@ -159,10 +157,7 @@ def _error(directory: Path, e: Exception, otherwise: str, remedy: str) -> Explai
     """The error for a model that transformers cannot load, with its reason and the way out.
 
     Args:
-        directory: of the model.
-        e: what transformers raised.
         otherwise: the reason where e shows no other.
-        remedy: for it.
     """
     facts, text = _facts(directory), " ".join(str(e).split())[:300]
     kind, version = facts.get("model_type"), transformers.__version__

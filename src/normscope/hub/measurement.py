@@ -170,8 +170,6 @@ def inside_rows(outcome: Outcome, i: int, first_norms: Tensor) -> list[dict[str,
     """One row per block for a sequence: its place, and what happens inside it.
 
     Args:
-        outcome: of the batch.
-        i: the sequence in the batch.
         first_norms: (at least blocks,), the norm of the stream after each block at position 0,
             divided by the geometric mean of the norms at the later positions.
     """

@@ -30,9 +30,6 @@ def snapshot(source: HubSource) -> Path:
     """Download a model, and return its directory in the cache, which is named by the commit.
 
     Pickled weights are downloaded only if there are no safetensors.
-
-    Raises:
-        Explained: the hub does not provide the model, or not within the time limit.
     """
     command = [sys.executable, "-m", __name__, source.model_dump_json()]
     # if it inherited the log as stderr, it would keep this job's lock after the job is killed

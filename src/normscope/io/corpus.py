@@ -186,8 +186,6 @@ def fetch(
     """Return the corpus, and the name of the first source that has it.
 
     Args:
-        given: its sources, which are tried in turn.
-        sha256: of the corpus.
         say: called with a line for each source that fails.
 
     Raises:
@@ -268,12 +266,7 @@ def check_sources(given: Given, sha256: str, made: Path) -> None:
     """Check that a text can be fetched, if all of its sources are files of this machine.
 
     Args:
-        given: its sources.
-        sha256: of the text.
         made: ``meta.json`` of a dataset that was made earlier, perhaps from this text.
-
-    Raises:
-        CorpusError: no source has the text, and no dataset was made from it.
     """
     is_made = made.is_file() and sha256.encode() in made.read_bytes()
     if not is_made and all(isinstance(source, PathSource) for source in given.sources):
@@ -284,9 +277,7 @@ def check_known_length(origin: Origin, made: Path, context: int) -> None:
     """Call ``check_length`` if the lengths are known before the dataset is made.
 
     Args:
-        origin: of the dataset.
         made: ``meta.json`` of a dataset that was made earlier, perhaps from another origin.
-        context: tokens of the longest window.
     """
     try:
         if origin.directory is not None:

@@ -102,11 +102,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file that a job wrote.
-
-    Raises:
-        Explained: It is damaged.
-    """
+    """The content of a JSON file that a job wrote."""
     try:
         return json.loads(path.read_bytes())
     except ValueError as e:
@@ -114,11 +110,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_svg(path: Path) -> bytes:
-    """A figure that a job drew.
-
-    Raises:
-        Explained: It is damaged.
-    """
+    """A figure that a job drew."""
     svg = path.read_bytes()
     if b"<svg" not in svg or not svg.rstrip().endswith(b"</svg>"):
         raise Explained(DAMAGED.format(path=path, why=f"{len(svg)} bytes without a whole drawing"))

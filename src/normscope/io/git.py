@@ -6,11 +6,7 @@ from normscope.errors import Explained
 
 
 def git(*words: str) -> str:
-    """The output of a command of Git in the current directory.
-
-    Raises:
-        Explained: The command fails, for example outside a clone.
-    """
+    """The output of a command of Git in the current directory."""
     try:
         done = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as e:

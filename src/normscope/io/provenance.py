@@ -53,11 +53,7 @@ def code_digest(files: Iterable[Path]) -> str:
 
 
 def source_digest(source: bytes) -> str:
-    """SHA-256 of the statements of a source, without comments, docstrings and layout.
-
-    Raises:
-        SyntaxError: It is not Python.
-    """
+    """SHA-256 of the statements of a source, without comments, docstrings and layout."""
     return _parse(source).code
 
 

@@ -31,11 +31,7 @@ def read(path: Path, *names: str) -> dict:
 
 
 def metrics(folder: Path) -> pd.DataFrame:
-    """Read the metrics of a job's models (``normscope.train.files.METRICS``), by seed.
-
-    Raises:
-        Damaged: the file is not such a table.
-    """
+    """Read the metrics of a job's models (``normscope.train.files.METRICS``), by seed."""
     path = folder / "metrics.csv"
     try:
         table = pd.read_csv(path).astype({"seed": int, "val_loss": float, "diverged_at": "Int64"})

@@ -24,9 +24,7 @@ def collect(
 
     Args:
         folder: with one folder per job.
-        file: name of the table in each of these folders.
         keys: columns and their values, by name of the job.
-        read: function that reads one table.
     """
     parts = [read(folder / name / file).assign(**key) for name, key in keys.items()]
     if not parts:

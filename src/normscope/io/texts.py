@@ -17,6 +17,5 @@ def text_folder(dataset: str | Path, text: str) -> Path:
 
     Args:
         dataset: folder of the default text, which contains those of the other texts.
-        text: name of the text.
     """
     return Path(dataset) if text == DATASET else Path(dataset, text)

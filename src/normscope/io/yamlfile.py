@@ -106,9 +106,6 @@ def check_configfiles(words: Sequence[str]) -> None:
 
     Snakemake reads these files before the Snakefile, and tells neither the file nor the line of an
     error. profiles/default/config.yaml calls this earlier.
-
-    Args:
-        words: of the command line.
     """
     flags = ArgumentParser(add_help=False, allow_abbrev=False)
     flags.add_argument("--configfile", "--configfiles", nargs="+", type=Path, default=[])

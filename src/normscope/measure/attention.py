@@ -1,4 +1,7 @@
-"""Attention of a Transformer: scores, the share of the first position, and unselectable keys."""
+"""Attention of a Transformer: scores, the share of the first position, and unselectable keys.
+
+Models are in evaluation mode, and tokens are (windows, T).
+"""
 
 import math
 
@@ -20,12 +23,7 @@ def attentions(model: Transformer) -> dict[str, Attention]:
 
 @torch.no_grad()
 def scores(model: Transformer, tokens: Tensor) -> Tensor:
-    """Scores before the softmax, (blocks, windows x heads, T, T); -inf where a key is not seen.
-
-    Args:
-        model: In evaluation mode.
-        tokens: (windows, T).
-    """
+    """Scores before the softmax, (blocks, windows x heads, T, T); -inf where a key is not seen."""
     sublayers = attentions(model)
     with passing(sublayers) as seen:
         model(tokens)
@@ -80,10 +78,6 @@ def unselectable(model: Transformer, tokens: Tensor) -> float:
 
     The inputs are what a block's attention reads, after its norm if it has one; on a sphere, and on
     its image under a gain and a bias, every point can be selected.
-
-    Args:
-        model: In evaluation mode.
-        tokens: (windows, T).
     """
     with passing(attentions(model)) as seen:
         model(tokens)
@@ -97,10 +91,6 @@ def unselectable_keys(model: Transformer, tokens: Tensor) -> float:
 
     The keys are those of the dot product: after the projection, and after their norm if they have
     one. All heads, blocks and windows have the same weight.
-
-    Args:
-        model: In evaluation mode.
-        tokens: (windows, T).
     """
     sublayers = attentions(model)
     with passing(sublayers) as seen:

@@ -18,9 +18,6 @@ def fold_norms(model: Transformer, *, final: bool = False) -> Transformer:
     Args:
         model: Pre-norm, with norms that have an affine part.
         final: Also fold the final norm, into the head.
-
-    Raises:
-        Explained: a norm cannot be folded.
     """
     model = copy.deepcopy(model).double().eval()
     names = [name for name, _ in model.named_modules() if name.endswith(".before")]

@@ -65,9 +65,6 @@ def fold(
         model: in float64 and in evaluation mode.
         norms: norms of the model by name.
         logits: runs the model on some tokens.
-
-    Raises:
-        Explained: folding a norm changes the logits.
     """
     with InFloat64(), reading(model, norms) as readers:
         before = logits()
@@ -127,11 +124,7 @@ def _affine(layer: Affine) -> tuple[Tensor | None, Tensor | None]:
 
 
 def _check_biases(readers: list[Reader]) -> None:
-    """Check that linear layers can take a bias.
-
-    Raises:
-        Explained: one cannot.
-    """
+    """Check that linear layers can take a bias."""
     for reader in readers:
         if reader.bias is None and not isinstance(reader.owner, nn.Linear):
             kind = type(reader.owner).__name__
@@ -158,11 +151,6 @@ def _clear(model: nn.Module, name: str, x: Tensor) -> None:
     """Set the gain of a norm to 1 and its bias to 0, or remove it if its sigma is frozen.
 
     Some classes store the gain as ``1 + weight``.
-
-    Args:
-        model: which has the norm.
-        name: of the norm.
-        x: its input, (..., d).
 
     Raises:
         Explained: no values of its parameters do; they are then as before.

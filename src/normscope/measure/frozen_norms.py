@@ -97,14 +97,7 @@ class Sigmas:
         return torch.cat(self._first) if self._first else torch.empty(0)
 
     def freeze(self, *, first_apart: bool = False) -> FrozenNorm:
-        """The norm with sigma frozen at its mean, of the type and on the device of its output.
-
-        Args:
-            first_apart: position 0 has a separate mean.
-
-        Raises:
-            Explained: the norm cannot be frozen.
-        """
+        """The norm with sigma frozen at its mean, of the type and on the device of its output."""
         if self._layer is None:
             raise Explained(self._problem)
         total, n = self.values.sum(), len(self.values)
@@ -176,14 +169,8 @@ def freeze_norms(
     All means are those of the model itself, and not of one whose earlier norms are frozen.
 
     Args:
-        model: in evaluation mode.
-        names: dotted names of the norms.
         batches: inputs of the model, (windows, positions) each, over whose tokens the means are.
         first_apart: position 0 has a separate mean.
-        run: runs the model on one of them; by default by calling it.
-
-    Raises:
-        Explained: a norm cannot be frozen.
     """
     measured = sigmas({name: model.get_submodule(name) for name in names}, batches, run or model)
     new, problems = frozen_norms(measured, first_apart=first_apart)
@@ -196,15 +183,7 @@ def freeze_norms(
 
 
 def replace(model: nn.Module, modules: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """Replace modules of a model in place, wherever they occur in it.
-
-    Args:
-        model: any module.
-        modules: the new ones by dotted name.
-
-    Returns:
-        The old ones by name.
-    """
+    """Replace modules of a model, by dotted name and wherever they occur; return the old ones."""
     old = {name: model.get_submodule(name) for name in modules}
     for name, module in modules.items():
         everywhere = list(model.named_modules(remove_duplicate=False))

@@ -189,11 +189,7 @@ class Readers(TorchFunctionMode):
                 self._others.setdefault(output.norm, operation)
 
     def first_call(self, norm: str) -> tuple[Tensor, Tensor]:
-        """The input and the output of a norm in its first call.
-
-        Raises:
-            Explained: it was not called.
-        """
+        """The input and the output of a norm in its first call."""
         if norm not in self._passed:
             raise Explained("the model does not run it")
         return self._passed[norm]
@@ -242,11 +238,7 @@ class Readers(TorchFunctionMode):
         return self._model.get_parameter(name).shape
 
     def _check(self, p: Tensor, norm: str) -> None:
-        """Check that a tensor is a parameter that is used with the output of one norm alone.
-
-        Raises:
-            Explained: it is not.
-        """
+        """Check that a tensor is a parameter that is used with the output of one norm alone."""
         if id(p) not in self._uses:
             raise Explained("its output is multiplied with a matrix that is not a parameter")
         for use in self._uses[id(p)]:
@@ -289,12 +281,7 @@ def _is_view(result: Tensor, x: Tensor) -> bool:
 
 @contextmanager
 def reading(model: nn.Module, norms: Mapping[str, nn.Module]) -> Iterator[Readers]:
-    """Find what reads the outputs of norms of a model while the body runs it.
-
-    Args:
-        model: any module.
-        norms: modules of it, by name.
-    """
+    """Find what reads the outputs of norms of a model while the body runs it."""
     readers = Readers(model, norms)
     handles = []
     for name, module in model.named_modules():

@@ -22,11 +22,7 @@ EXACT = 1e-4  # the same in finer types
 
 
 def norms(model: nn.Module) -> dict[str, nn.Module]:
-    """The norms of tokens in a model by name, in the model's order.
-
-    Raises:
-        Explained: it has none.
-    """
+    """The norms of tokens in a model by name, in the model's order."""
     named = {name: m for name, m in model.named_modules() if is_norm(m)}
     if not named:
         kinds = sorted({_kind(m) for m in model.modules() if "norm" in _kind(m).lower()})
@@ -84,8 +80,6 @@ def run(module: nn.Module, x: Tensor, *, cast: bool = False) -> Tensor:
     """Run a copy of a module, without its hooks; random number generators keep their state.
 
     Args:
-        module: any module.
-        x: its input.
         cast: whether the copy has the type of x.
 
     Raises:
@@ -173,12 +167,8 @@ def _fit(module: nn.Module, x: Tensor, *, is_moved: bool = False) -> TokenNorm:
     """The norm that a module computes on random tokens.
 
     Args:
-        module: any module.
         x: an input, whose type, device and number of dimensions the tokens have.
         is_moved: whether 1 has been added to its parameters, to see more than a gain of 0.
-
-    Raises:
-        Explained: it does not compute a norm of each token.
     """
     probes = _probes(module, x)
     plus, minus = (_exact(run(module, sign * probes, cast=True)) for sign in (1, -1))
@@ -233,7 +223,6 @@ def _find_parameter(value: Tensor, bound: Tensor, module: nn.Module) -> Tensor:
     Args:
         value: as fitted, (..., d).
         bound: of its error, (..., d).
-        module: which may have it as a parameter or buffer.
     """
     tensors = [_exact(t) for t in _tensors(module) if t.shape[-1:] == value.shape[-1:]]
     one = torch.ones(value.shape[-1], dtype=value.dtype)

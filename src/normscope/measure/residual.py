@@ -120,7 +120,6 @@ def recording(
     ``hidden_states``, and returns a tensor or a tuple whose first item is the stream.
 
     Args:
-        blocks: of the model, in order.
         final_norm: the norm after the last block, or None. What it does before the last block's
             output is there, as in models that use it for their embedding too, is not recorded.
         names: of the blocks and the final norm in errors; those of the sites if None.

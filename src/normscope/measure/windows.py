@@ -26,9 +26,6 @@ def spread(tokens: int, block_size: int, windows: int) -> Tensor:
     """Where windows of ``block_size`` begin, spread evenly over ``tokens``: (windows,) or fewer.
 
     No more windows than fit side by side.
-
-    Raises:
-        DatasetError: not one window fits.
     """
     if tokens < block_size:
         raise DatasetError(f"the split has {tokens} tokens, fewer than a window of {block_size}")
@@ -37,11 +34,7 @@ def spread(tokens: int, block_size: int, windows: int) -> Tensor:
 
 
 def validation_windows(val: np.ndarray, T: int, windows: int) -> tuple[Tensor, Tensor]:
-    """Inputs and targets, each (windows, T), spread evenly over the validation tokens.
-
-    Raises:
-        DatasetError: not one window with its targets fits.
-    """
+    """Inputs and targets, each (windows, T), spread evenly over the validation tokens."""
     at = spread(len(val) - 1, T, windows)
     window = as_tensor(val)[at[:, None] + torch.arange(T + 1)]
     return window[:, :-1], window[:, 1:]

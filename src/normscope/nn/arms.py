@@ -269,11 +269,7 @@ ArmName = Annotated[
 
 
 def check_placement(arm: str, placement: Placement) -> None:
-    """Check that an arm fits a placement: only an identity goes with placement none.
-
-    Raises:
-        ValueError: it does not fit.
-    """
+    """Check that an arm fits a placement: only an identity goes with placement none."""
     if ARMS[arm].norm.is_identity != (placement == "none"):
         raise ValueError(
             f"arm {arm} with placement {placement}: an arm that normalizes goes with any placement "

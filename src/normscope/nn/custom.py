@@ -90,11 +90,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def make(custom: Custom, d: int) -> Any:
-    """An instance of a custom norm; the options have its arguments but d.
-
-    Raises:
-        Explained: The class cannot be built.
-    """
+    """An instance of a custom norm; the options have its arguments but d."""
     kind = load(custom)
     try:
         free = _of_width(kind, custom)

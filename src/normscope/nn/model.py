@@ -93,14 +93,7 @@ class Branch(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention, then MLP: ``(B, T, C)`` to ``(B, T, C)``.
-
-    Args:
-        norm: factors of the norms.
-        placement: where they stand.
-        model: sizes and choices.
-        block: number of the block, from 1.
-    """
+    """Attention, then MLP: ``(B, T, C)`` to ``(B, T, C)``."""
 
     def __init__(self, norm: Norm, placement: Placement, model: Model, block: int = 1) -> None:
         super().__init__()

@@ -28,11 +28,7 @@ MOST_FOR_ALL_FLIPS = 32  # values; all sums of half of them are kept, at most 2^
 
 
 def _distances(values: Sequence[float], bound: float) -> np.ndarray:
-    """Distances from the bound, scaled so that the largest number is 1.
-
-    Raises:
-        ValueError: a value or the bound is not finite.
-    """
+    """Distances from the bound, scaled so that the largest number is 1."""
     if not all(map(math.isfinite, [*values, bound])):
         raise ValueError(f"a test of a mean needs finite values, got {list(values)}, {bound}")
     scale = max(map(abs, [*values, bound])) or 1.0

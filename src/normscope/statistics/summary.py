@@ -31,7 +31,6 @@ def describe(values: Iterable[float], level: float, *, geometric: bool = False) 
     Args:
         values: one per model; values that are not finite are left out, and for a geometric mean
             those that are not positive.
-        level: confidence level of the interval.
         geometric: means of logarithms, given back as sizes.
 
     Returns:
@@ -72,10 +71,8 @@ def summarize(
     """One row per group and measure, in the order of the table: n models, mean and t interval.
 
     Args:
-        table: one row per model.
         by: columns of a group.
         measures: columns to average.
-        level: confidence level of the intervals.
         geometric: measures whose mean is geometric.
 
     Returns:

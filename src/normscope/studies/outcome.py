@@ -57,13 +57,7 @@ def with_outcomes(
 def with_pilot(
     models: pd.DataFrame, jobs: Mapping[str, Any], pilot: Mapping[str, PilotChoice]
 ) -> pd.DataFrame:
-    """The models with the columns ``PILOT`` of their cells, which are empty without pilot models.
-
-    Args:
-        models: One row per model, with the columns of its cell.
-        jobs: The cell of every training job.
-        pilot: What the pilot models say, by job.
-    """
+    """The models with the columns ``PILOT`` of their cells, empty without pilot models."""
     loss, edge = (column.name for column in PILOT)
     if not pilot:
         return models.assign(**{loss: float("nan"), edge: None})

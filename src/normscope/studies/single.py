@@ -32,12 +32,7 @@ def train_single(job: SingleJob, dataset: Path, out: Path) -> Path:
     """Train a job, or continue it, and return the path of its metrics.csv.
 
     Args:
-        job: The job.
-        dataset: The folder of the default text.
         out: The folder for its models. A job whose metrics are there is not trained again.
-
-    Raises:
-        Explained: The training failed.
     """
     metrics = out / "metrics.csv"
     if metrics.exists():

@@ -31,11 +31,7 @@ class Inputs(Strict):
 
     @property
     def corpus(self) -> Path:
-        """The directory of the dataset.
-
-        Raises:
-            Explained: it was not given.
-        """
+        """The directory of the dataset."""
         if self.data is None:
             raise Explained("this study reads the corpus: give its directory, --data")
         return self.data

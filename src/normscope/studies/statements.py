@@ -22,7 +22,6 @@ def load_checked(
 
     Args:
         paths: The files of the documents, ``data/claims/*.yaml``.
-        studies: The studies of the configuration, by name.
         figures: Names of figures. Without them, the figure of a statement is not looked up.
 
     Raises:
@@ -83,11 +82,7 @@ def _check(comparison: Comparison, studies: Mapping[str, Study]) -> None:
 
 
 def table_of(comparison: Comparison, studies: Mapping[str, Study]) -> Table:
-    """The declaration of the table that a comparison reads.
-
-    Raises:
-        Explained: There is no such table.
-    """
+    """The declaration of the table that a comparison reads."""
     study, _, name = comparison.measurement.table.partition(".")
     if study not in studies:
         raise Explained(f"measure: no study is {study!r}; {suggest(study, studies)}")
@@ -133,10 +128,6 @@ def sources(
     statements: Iterable[tuple[str, str, Statement]], studies: Mapping[str, Study]
 ) -> dict[str, dict[str, Any]]:
     """Where each statement comes from, by its key, as JSON has it.
-
-    Args:
-        statements: The name of the document, the key, and the statement, of each.
-        studies: Which declare the tables.
 
     Returns:
         ``test``: the entry; ``tables``: what it reads, as ``study.table``; ``code``: dotted names

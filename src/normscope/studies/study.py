@@ -256,11 +256,7 @@ def blocks(
 
 
 def build_part(where: str, build: Callable[[], T]) -> T:
-    """What ``build`` makes of a part of the configuration.
-
-    Raises:
-        ValueError: it cannot be made, with where, and the first reason.
-    """
+    """What ``build`` makes of a part of the configuration."""
     try:
         return build()
     except ValueError as e:

@@ -20,9 +20,6 @@ def verdicts(
     """The content of claims.json.
 
     Args:
-        claims: The statements.
-        studies: The configuration of every study, by name.
-        level: The confidence level of intervals.
         folders: The folder with the tables of every study, by name. A comparison that reads a table
             which is missing has no data.
         plan: What was registered before the data existed.

@@ -31,11 +31,7 @@ class TrainingFlags(Strict):
 
 
 def check_store(store: Path | None) -> None:
-    """Check that the store can be written before hours of work, not after them.
-
-    Raises:
-        Explained: it cannot.
-    """
+    """Check that the store can be written before hours of work, not after them."""
     if store is not None and not os.access(store, os.W_OK):
         raise Explained(
             f"{store} cannot be written, and nothing that is made could be kept: make it writable, "
@@ -49,11 +45,7 @@ def log(line: str) -> None:
 
 
 class Progress:
-    """Prints the step, loss and remaining time of a job every few seconds.
-
-    Args:
-        total: steps of all models together.
-    """
+    """Prints the step, loss and remaining time of a job every few seconds."""
 
     def __init__(self, total: int) -> None:
         self.total = total

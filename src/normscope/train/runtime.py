@@ -108,11 +108,7 @@ def product_error(dtype: torch.dtype, device: torch.device = CPU) -> float:
 
 
 def _cuda() -> torch.device:
-    """The GPU, with deterministic algorithms where torch has them.
-
-    Raises:
-        Explained: torch cannot use a GPU.
-    """
+    """The GPU, with deterministic algorithms where torch has them."""
     if not torch.cuda.is_available():
         built = torch.version.cuda
         reason = f"built for CUDA {built}, finds no GPU that it can use" if built else "has no CUDA"
@@ -140,9 +136,6 @@ def start(
     autocast: branches and logits in bf16, with products accumulated in fp32. It becomes "fp32" on a
     CPU on which bf16 products are measured to be more than ``SLOW`` times slower. With
     ``keep_memory``, up to 1 GB of freed memory stays with the process.
-
-    Raises:
-        Explained: the device cannot be used.
     """
     at = _cuda() if device == "cuda" else CPU
     torch.set_num_threads(threads)

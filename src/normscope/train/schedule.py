@@ -28,11 +28,7 @@ class Sweep(Stack):
 
 
 def at_schedule(training: Training, peak: float, warmup_steps: int) -> Training:
-    """Return the training with another peak and warm-up, and ``min_lr`` scaled with the peak.
-
-    Raises:
-        ValidationError: the settings contradict each other.
-    """
+    """Return the training with another peak and warm-up, and ``min_lr`` scaled with the peak."""
     end = peak * (training.min_lr / training.learning_rate)
     values = {"learning_rate": peak, "min_lr": end, "warmup_steps": warmup_steps}
     return Training.model_validate(training.model_dump() | values)

@@ -33,13 +33,10 @@ def train(
     without training. If a stack exceeds the device's memory, its halves are trained in turn.
 
     Args:
-        flags: of the script.
         recipe: everything that determines the weights, except code and data.
         problem: what the models learn.
-        runtime: device, threads and precision.
         models_per_stack: how many models are trained together.
         code: files whose code determines the weights, together with all modules that they import.
-        data: files that are trained on.
         write: called with the trained models, in the order of the recipe's seeds.
     """
     began = time.monotonic()

@@ -70,11 +70,7 @@ class Expectation:
 
 @functools.cache
 def measure(text: str) -> Measure:
-    """What a measure's text names.
-
-    Raises:
-        ValueError: It is no measure.
-    """
+    """What a measure's text names."""
     match = MEASURE.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r}: give study.table.column, or arithmetic of its columns")
@@ -83,11 +79,7 @@ def measure(text: str) -> Measure:
 
 @functools.cache
 def expectation(text: str) -> Expectation:
-    """What an expectation's text says.
-
-    Raises:
-        ValueError: It is no expectation.
-    """
+    """What an expectation's text says."""
     match = EXPECT.fullmatch(text)
     if not match:
         raise ValueError(

@@ -99,11 +99,7 @@ class Statement(Strict):
 
 
 def _comparison(name: str, raw: dict[str, Any]) -> Comparison:
-    """A comparison, without the columns that an overlay takes away.
-
-    Raises:
-        ValueError: It is wrong; with its keys.
-    """
+    """A comparison, without the columns that an overlay takes away."""
     if isinstance(models := raw.get("models"), dict):
         raw = raw | {"models": {k: v for k, v in models.items() if v is not None}}
     try:

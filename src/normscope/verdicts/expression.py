@@ -34,11 +34,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 
 @functools.cache
 def _parse(text: str) -> ast.expr:
-    """The syntax tree of arithmetic of columns and numbers, or of one comparison of two of them.
-
-    Raises:
-        ValueError: The text is something else.
-    """
+    """The syntax tree of arithmetic of columns and numbers, or of one comparison of two of them."""
     if len(text) > LONGEST:
         raise ValueError(f"a measure has at most {LONGEST} characters")
     try:
@@ -61,11 +57,7 @@ def _parse(text: str) -> ast.expr:
 
 
 def check_measure(text: str) -> str:
-    """The text, if it is one quantity.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """The text, if it is one quantity."""
     if isinstance(_parse(text), ast.Compare):
         raise ValueError(f"{text!r} compares: give one quantity")
     if not columns_in(text):

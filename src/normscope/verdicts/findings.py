@@ -78,7 +78,6 @@ def load(
     """Read and validate the questions.
 
     Args:
-        path: The YAML file: questions by their names.
         statements: All statements by key. A question need not name each of them.
         figures: Names of figures. Without them, the figure of a question is not looked up.
 

@@ -56,7 +56,6 @@ def sample(
     Args:
         comparison: What is measured in which models.
         rows: The table that it names.
-        declared: The table's declaration.
         vocabulary: The values that its study knows.
 
     Raises:
@@ -174,11 +173,7 @@ def _ratio(one: float, other: float) -> float:
 
 
 def _require_distinct(rows: pd.DataFrame) -> None:
-    """Refuse several rows of one seed.
-
-    Raises:
-        Explained: There are such rows; with the columns in which they differ.
-    """
+    """Refuse several rows of one seed, and name the columns in which they differ."""
     twice = rows[rows.duplicated(SEED, keep=False)]
     if len(twice):
         first, second, *_ = twice[twice[SEED] == twice[SEED].iloc[0]].to_dict("records")

@@ -64,10 +64,7 @@ def result(comparison: Comparison, given: Sample, *, is_count: bool, level: floa
     both one-sided tests must agree (Schuirmann 1987).
 
     Args:
-        comparison: What is expected.
-        given: The values.
         is_count: Whether the measure counts outcomes, such as failures.
-        level: The confidence level of the interval.
     """
     if given.reason:
         return Result(reason=given.reason, means=given.means)

@@ -191,9 +191,6 @@ def judge(
     """Test every comparison of every statement.
 
     Args:
-        claims: The statements.
-        studies: What every study measured, by name.
-        level: The confidence level of intervals.
         plan: What was registered before the data existed.
 
     Raises:

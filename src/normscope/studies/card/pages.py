@@ -83,7 +83,6 @@ def kept_cards(evidence: Path, look: Look) -> Cards:
     """The cards that a folder with evidence keeps, which the project's site shows.
 
     Args:
-        evidence: The folder.
         look: How figures look; their intervals have the level of the run.
 
     Raises:
@@ -104,8 +103,6 @@ def html(cards: Cards, norm: str, templates: Path) -> str:
     """The card of a norm.
 
     Args:
-        cards: What it is made from.
-        norm: The arm whose card it is.
         templates: The directory of the page's templates, workflow/report.
 
     Raises:

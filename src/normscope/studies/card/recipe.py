@@ -60,12 +60,7 @@ class Costs(OnDevice):
 
 
 class CardTables(Strict):
-    """What the tables of a card are made from.
-
-    Args:
-        jobs: The cell of every training job.
-        level: Confidence level of the intervals.
-    """
+    """What the tables of a card are made from."""
 
     jobs: dict[str, Cell]
     level: float

@@ -114,7 +114,6 @@ def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     The best is the one that was chosen. Where all of its models failed, there is no range.
 
     Args:
-        trials: The pilot models.
         runs: The models at the rates that these chose, of which none may fail at a stable rate.
     """
     rows = []

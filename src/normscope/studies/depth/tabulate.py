@@ -60,10 +60,6 @@ def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
 
     Sizes, their ratios to the last block (``RELATIVE``) and the largest singular value are averaged
     in logarithms; a model in which one is 0 or not finite is left out.
-
-    Args:
-        blocks: blocks.csv.
-        level: confidence level.
     """
     gradient = blocks.sort_values("block").groupby(MODEL)["gradient"]
     relative = blocks["gradient"] / gradient.transform(lambda of_model: of_model.iloc[-1])
@@ -111,9 +107,6 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
 
     Gradients and singular values are those of all blocks but the first, whose input is the
     embedding, with a scale of another origin. Only ``block_gradient`` includes the first block.
-
-    Args:
-        blocks: blocks.csv.
     """
     rows = []
     for row, group in split(blocks, MODEL):
@@ -156,9 +149,6 @@ def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:
 
     A block has two sublayers, which a residual connection would span, and on its longest path four
     matrices: values, projection, and two of the MLP. The factor is a root of the block's.
-
-    Args:
-        of_models: rates.csv.
     """
     parts = [
         of_models[MODEL].assign(layer=layer, factor=of_models["gradient_rate"] ** (1 / parts))
@@ -184,11 +174,7 @@ def _at_common_rates(losses: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_rates(losses: pd.DataFrame) -> pd.DataFrame:
-    """One row per shape, warm-up and seed that was trained at several rates.
-
-    Args:
-        losses: losses.csv.
-    """
+    """One row per shape, warm-up and seed that was trained at several rates."""
     table = TABLES["over_rates"]
     groups = _at_common_rates(losses).groupby(table.keys, sort=False)
     counts = groups.agg(rates=("learning_rate", "nunique"), failures=("failed", "sum"))
@@ -200,9 +186,6 @@ def advantages(losses: pd.DataFrame) -> pd.DataFrame:
 
     The largest ``advantage`` of a network's rates is its sensitivity to the rate: the mean loss
     over rates minus that at the best one (Wortsman et al. 2023, arXiv:2309.14322).
-
-    Args:
-        losses: losses.csv.
     """
     table, of_seed = TABLES["advantages"], TABLES["over_rates"].keys
     models = _at_common_rates(losses).merge(over_rates(losses), on=of_seed)
@@ -215,9 +198,6 @@ def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
 
     At the rate ``tuned``, each of the two has the learning rate that was chosen for it.
     ``gained`` is the capped loss without warm-up minus that with the longest one.
-
-    Args:
-        losses: losses.csv.
     """
     tuned = chosen(losses, [*SHAPE, "warmup_steps"], by="capped_loss").assign(rate="tuned")
     at_rates = losses.assign(rate=losses["learning_rate"].map("{:g}".format))

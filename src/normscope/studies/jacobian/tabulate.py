@@ -51,12 +51,7 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
 
 
 def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the models that were trained at the rate chosen for them.
-
-    Args:
-        table: with the columns of a cell, and seed.
-        picked: rows of ``chosen``.
-    """
+    """The rows of the models that were trained at the rate chosen for them."""
     keys = [*VARIED, "seed", "learning_rate"]
     dtypes = dict.fromkeys(("radial_share", "sigma_penalty", "learning_rate"), float) | {
         "seed": int
@@ -79,10 +74,6 @@ def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
     Places are the block norms, the final norm, and all of them. Measures are means over the norms
     of a place, except errors of formulas, which are the largest ones. A model that diverged has
     rows without measures.
-
-    Args:
-        layers: layers.csv, one row per norm.
-        picked: rows of ``chosen``.
     """
     keys = [*VARIED, "learning_rate", "seed"]
     exact = picked.loc[picked["norm_backward"] == "exact", [*keys, "diverged"]]
@@ -115,7 +106,6 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     unknown for a dose.
 
     Args:
-        picked: rows of ``chosen``.
         layers, gradients: what was measured of the exact models.
     """
     keys = [*SETTING, "seed"]

@@ -122,11 +122,7 @@ class Main(ProtocolStudy):
 
     @property
     def reference(self) -> Cell:
-        """The baseline under nanoGPT's protocol, at the first rate that runs have of it.
-
-        Raises:
-            ValueError: no run has it.
-        """
+        """The baseline under nanoGPT's protocol, at the first rate that runs have of it."""
         arm, placement = self.baseline.arm, self.baseline.placement
         for cell, _ in self.models():
             if cell[:-1] == (NANOGPT, arm, placement):

@@ -71,11 +71,7 @@ def with_titles(study: Main, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def loss_table(arms: pd.DataFrame) -> PageTable:
-    """Validation loss by arm: n, rate, loss, difference to the baseline and what it shows.
-
-    Args:
-        arms: rows of arms.csv.
-    """
+    """Validation loss by arm: n, rate, loss, difference to the baseline and what it shows."""
     fields = [
         *CELL,
         *fields_of(TABLES["arms"], "n", "rates"),
@@ -91,9 +87,6 @@ def verdict(row: Row) -> str:
     """What the difference to the baseline shows.
 
     A claim needs an interval that excludes 0 and seeds enough.
-
-    Args:
-        row: of arms.csv.
     """
     pairs = row["pairs"]
     if math.isnan(row["difference"]):
@@ -118,7 +111,6 @@ def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
     """Published numbers next to ours, which are shown only if the settings are comparable.
 
     Args:
-        published: rows of published.csv.
         window_sd: standard deviation of the mean losses of validation windows.
     """
 
@@ -239,12 +231,7 @@ def scale(study: Main) -> str:
 
 
 def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
-    """The part of the paper on the models of one arm each.
-
-    Args:
-        study: its configuration.
-        tables: those of the study.
-    """
+    """The part of the paper on the models of one arm each."""
     runs, chosen, arms, gains = (tables[n] for n in ("runs", "chosen", "arms", "gain_by_arm"))
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
     arms = arms[~arms["protocol"].isin(only_batches)]

@@ -85,7 +85,6 @@ def norms_and_entropy(model: Transformer, batches: Sequence[Tensor]) -> tuple[Te
     """Norms of the stream and entropies of predictions, by one pass over all windows.
 
     Args:
-        model: whose stream is measured.
         batches: tokens, each (windows, positions).
 
     Returns:

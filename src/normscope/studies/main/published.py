@@ -46,10 +46,7 @@ def published_numbers(
     """Published numbers, each with n, mean and interval of the baseline's models.
 
     Args:
-        table: one row per number; ``measure`` names the column that it is compared with.
         is_comparable: whether our models were trained with the same settings.
-        models: rows of the baseline's models.
-        level: confidence level.
     """
     rows = [
         describe(models[measure], level) if is_same else {"n": 0}

@@ -73,14 +73,7 @@ def all_runs(
     curves: pd.DataFrame,
     probed: Mapping[str, pd.DataFrame],
 ) -> pd.DataFrame:
-    """One row per model: its outcome, and what was measured of it.
-
-    Args:
-        recipe: what the tables are made from.
-        inputs: where the files of the jobs are.
-        curves: one row per recorded step of a model.
-        probed: tables of the probing jobs, by name.
-    """
+    """One row per model: its outcome, and what was measured of it."""
     runs = trained_models(recipe, inputs)
     measured = without_diverged(runs)
     parts = [growth(curves), gains(rows_of(measured, probed["stream"]))]
@@ -104,10 +97,8 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
     hold jointly at ``level`` within a protocol: Bonferroni over those with more than one pair.
 
     Args:
-        runs: one row per model, at every rate.
         chosen: those at the rates that were chosen.
         baseline: whose arm and placement the others are compared with.
-        level: confidence level.
     """
     tried = runs.groupby(COMPARED, sort=False)["learning_rate"].nunique().to_dict()
     rows = []
@@ -138,7 +129,6 @@ def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.D
     placement and seed at the greatest batch size that it has.
 
     Args:
-        chosen: models at the rates chosen for them.
         families: batch sizes by protocol; of each family one model and training.
     """
     parts = []
@@ -204,21 +194,13 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def scales(curves: pd.DataFrame) -> pd.DataFrame:
-    """The recorded steps of models whose scales were recorded, possibly none.
-
-    Args:
-        curves: One row per recorded step of a model.
-    """
+    """The recorded steps of models whose scales were recorded, possibly none."""
     # curves have no such columns if no training records scales
     return curves.reindex(columns=TABLES["scales"].names).dropna(subset=["sigma"])
 
 
 def growth(curves: pd.DataFrame) -> pd.DataFrame:
-    """One row per model: the columns ``GROWTH``, missing where scales were not recorded.
-
-    Args:
-        curves: One row per recorded step of a model.
-    """
+    """One row per model: the columns ``GROWTH``, missing where scales were not recorded."""
     rows = []
     for model, curve in split(scales(curves), KEYS):
         late = curve[curve["step"] >= LATE]
@@ -239,13 +221,7 @@ def log_ratio(values: pd.Series) -> float:
 
 
 def differences(picked: pd.DataFrame, other_arm: str, other_placement: str) -> pd.DataFrame:
-    """One row per model: its loss over those of the baseline's arm, placement and both.
-
-    Args:
-        picked: The models at their chosen learning rates.
-        other_arm: The arm of the baseline.
-        other_placement: Its placement.
-    """
+    """One row per model: its loss over those of the baseline's arm, placement and both."""
     at = ["protocol", "seed", "arm", "placement"]
     by = picked.set_index(at)[["capped_loss", "failed"]]
     changes = {

@@ -105,11 +105,7 @@ class Pretrained(Study):
 
 
 def check_prompts(path: Path) -> None:
-    """Whether models can be measured on the prompts of a file, and its names stand in tables.
-
-    Raises:
-        PromptsError: they cannot; with the file, the name and the reason.
-    """
+    """Whether models can be measured on the prompts of a file, and its names stand in tables."""
     prompts = read_prompts(path)
     if SET not in {prompt.set for prompt in prompts}:
         raise PromptsError(f"{path} has no set {SET}: statistics over prompts are of it")

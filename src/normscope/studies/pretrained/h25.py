@@ -44,11 +44,7 @@ def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.DataFrame:
-    """The same of measured models: geometric means, intervals over resampled prompts.
-
-    Args:
-        gains: rows of ``statistics.select_published_protocol``.
-    """
+    """The same of measured models: geometric means, intervals over resampled prompts."""
     rows = []
     keys = ["experiment", "model", "family", "norm", "n_layers", "rho"]
     for key, prompts in split(gains, keys):

@@ -56,7 +56,6 @@ def select_published_protocol(gains: pd.DataFrame, models: pd.DataFrame) -> pd.D
     """Measured rows under the published protocol: last token, BOS as the tokenizer has it.
 
     Args:
-        gains: gains of all models, with their prompts.
         models: the models table, whose facts are joined to the rows.
     """
     measured = models.dropna(subset="norm")
@@ -178,7 +177,6 @@ def by_norm(
     ``p`` is that of an exact permutation test over units, and ``smallest`` the smallest possible.
 
     Args:
-        observations: gains by prompt.
         comparisons: rows of ``by_model`` that are compared, by the name of the comparison.
     """
     rows = []

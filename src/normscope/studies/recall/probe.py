@@ -112,8 +112,6 @@ def curvature(model: RecallModel, task: Task, moments: Mapping[str, Tensor], lim
     the limit.
 
     Args:
-        model: A trained model.
-        task: The task that it was trained on.
         moments: Adam's second moments at the end of training, by parameter.
         limit: The preconditioned sharpness up to which its learning rate is stable.
     """

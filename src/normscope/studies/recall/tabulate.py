@@ -124,7 +124,6 @@ def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
 
     Args:
         runs: of one task and learning rate, with the factors of their norms.
-        level: confidence level.
     """
     present = {f: [v for v in order if (runs[f] == v).any()] for f, order in LEVELS.items()}
     factors = {f: levels for f, levels in present.items() if len(levels) > 1}
