@@ -16,7 +16,7 @@ from normscope.config import Config, load
 from normscope.nn.arms import ARMS
 from normscope.pages.figures import Figure
 from normscope.pilot import read_project
-from normscope.studies.folder import declared_tables
+from normscope.studies.stage import declared_tables
 from normscope.verdicts.comparison import Comparison
 from normscope.verdicts.document import Document, Statement
 

@@ -15,8 +15,8 @@ from normscope.pages.page import page
 from normscope.pages.template import summary_text
 from normscope.pilot import read_project
 from normscope.studies.card.pages import html, kept_cards
-from normscope.studies.folder import FOLDER
 from normscope.studies.main.pages import scale
+from normscope.studies.stage import FOLDER
 from normscope.studies.statements import sources
 from normscope.verdicts.findings import load as load_findings
 from normscope.verdicts.verdict import read as read_verdicts

@@ -15,7 +15,7 @@ from normscope.io.files import seal, write_text
 from normscope.pages import style
 from normscope.pages.drawing import Draw, Look
 from normscope.schema import Strict
-from normscope.studies.folder import FOLDER
+from normscope.studies.stage import FOLDER
 
 
 class Flags(Strict):

@@ -17,18 +17,17 @@ from normscope.command import parse
 from normscope.config import Config, load
 from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import read_json, write_json, write_text
-from normscope.io.git import git
 from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
 from normscope.machine import run_record, usable_cores
 from normscope.pages import figures
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
-from normscope.studies.folder import FOLDER
+from normscope.studies.stage import FOLDER
 from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
 from normscope.verdicts.document import load as load_claims
-from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, read_frozen
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, git, read_frozen
 from normscope.verdicts.verdict import read as read_verdicts
 
 MANIFEST, RUN = "manifest.json", "run.json"
@@ -84,9 +83,6 @@ def check_settings(config: Config, flags: Flags) -> None:
     """Check that the settings and the code are those that were frozen.
 
     A file that had to be repaired during the run is named in the README of ``out``.
-
-    Raises:
-        Explained: They are not, or the freeze is not committed.
     """
     frozen, path, readme = read_frozen(flags.out), flags.out / FROZEN, flags.out / "README.md"
     assert frozen is not None, path

@@ -11,11 +11,10 @@ from normscope.command import parse
 from normscope.config import Config, load
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
-from normscope.io.git import git
 from normscope.pilot import read_project
 from normscope.schema import Strict
 from normscope.studies.statements import load_checked
-from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Frozen, digests
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Frozen, digests, git
 
 
 class Flags(Strict):

@@ -13,7 +13,7 @@ from normscope.io.tables import read_table
 from normscope.pages.metrics import LEDGER, plot, shown_columns, tree_of
 from normscope.pages.statements import by_statement
 from normscope.schema import FLOATS, Strict
-from normscope.studies.folder import declared_tables
+from normscope.studies.stage import declared_tables
 from normscope.verdicts.verdict import read as read_verdicts
 
 

@@ -20,8 +20,8 @@ from normscope.pages.pandoc import github, pdf
 from normscope.pages.section import Section, declared_section
 from normscope.pages.template import summary_text
 from normscope.schema import Strict
-from normscope.studies.folder import FOLDER
 from normscope.studies.main.pages import scale
+from normscope.studies.stage import FOLDER
 from normscope.studies.statements import sources
 from normscope.verdicts.findings import load as load_findings
 from normscope.verdicts.verdict import read as read_verdicts

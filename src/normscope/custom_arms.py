@@ -188,11 +188,7 @@ def _label(module: str, others: Collection[str | None]) -> str:
 
 
 def _find_custom(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
-    """The norm of an arm, with the digest or the version of its code.
-
-    Raises:
-        Explained: There is no such file or package.
-    """
+    """The norm of an arm, with the digest or the version of its code."""
     place, _, kind = arm.module.rpartition(":")
     if not place.endswith(".py"):
         return Custom(name=arm.module, options=arm.options, code=_version(place.split(".")[0]))

@@ -16,10 +16,9 @@ from processes import ROOT, SCRIPTS
 
 from normscope.config import Config, load
 from normscope.errors import Explained
-from normscope.io.git import git
 from normscope.io.yamlfile import overlay, read_yaml
 from normscope.pilot import read_project
-from normscope.verdicts.frozen import Plan, read_frozen
+from normscope.verdicts.frozen import Plan, git, read_frozen
 
 EVIDENCE = runpy.run_path(str(SCRIPTS / "evidence.py"))
 NAME = "config/paper.yaml"

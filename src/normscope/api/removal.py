@@ -125,11 +125,7 @@ def remove(
 def _select_norms(
     model: nn.Module, tokens: Tensor, names: Collection[str] | None
 ) -> dict[str, nn.Module]:
-    """The norms of a model that are named, by name, in the order of the model.
-
-    Raises:
-        Explained: an argument is wrong, or the model has no such norm.
-    """
+    """The norms of a model that are named, by name, in the order of the model."""
     check_model(model)
     check_tokens(tokens, least=2)
     known = norms(model)

@@ -147,11 +147,7 @@ def _float32() -> Iterator[None]:
 
 
 def _tables(results: str | Path) -> dict[str, Path]:
-    """Tables by name: ``<study>/tables/<table>.csv`` of a run, ``<study>/<table>.csv`` of evidence.
-
-    Raises:
-        Explained: the folder does not exist, or has none.
-    """
+    """Tables by name: ``<study>/tables/<table>.csv`` of a run, ``<study>/*.csv`` of evidence."""
     folder = _folder(results)
     paths = sorted(folder.glob("*/tables/*.csv")) or sorted(folder.glob("*/*.csv"))
     named = [(path.relative_to(folder).parts[0], path) for path in paths]
@@ -162,11 +158,7 @@ def _tables(results: str | Path) -> dict[str, Path]:
 
 
 def _jobs(results: str | Path) -> dict[str, Path]:
-    """Folders of the jobs of a run that have trained models, by ``study.job``.
-
-    Raises:
-        Explained: the folder does not exist, or no job has any.
-    """
+    """Folders of the jobs of a run that have trained models, by ``study.job``."""
     folder = _folder(results)
     jobs = {
         f"{job.parent.parent.name}.{job.name}": job
@@ -197,11 +189,7 @@ def _check_known(kind: str, name: object, known: Iterable[Any], place: object) -
 
 
 def _check_sums(folder: Path, *names: str) -> None:
-    """Check that files of a job are unchanged, by their SHA-256.
-
-    Raises:
-        Damaged: one was changed, or there are no sums; the message names the first such file.
-    """
+    """Check that files of a job are unchanged, by their SHA-256."""
     try:
         sums = read_sums(folder / SUMS)
         for name in names:

@@ -243,11 +243,7 @@ def _indexed_files(index: Path) -> list[Path]:
 
 
 def stored_types(directory: Path) -> str:
-    """The data types of the stored weights, such as ``BF16``; ``pickle`` for pytorch_model.bin.
-
-    Raises:
-        Explained: a file is missing, truncated or damaged.
-    """
+    """The data types of the stored weights, such as ``BF16``; ``pickle`` for pytorch_model.bin."""
     types: set[str] = set()
     for path in weight_files(directory):
         if path.suffix == ".bin":

@@ -76,9 +76,6 @@ def check_commit(record: Path, source: HubSource, commit: str) -> None:
 
     Args:
         record: directory with one file per model and revision.
-
-    Raises:
-        Explained: the revision has moved since the first measurement.
     """
     path = record / f"{source.repo.replace('/', '--')}@{source.revision.replace('/', '--')}"
     if not path.is_file():

@@ -18,11 +18,7 @@ def damage(path: Path, reason: str) -> Damaged:
 
 
 def read(path: Path, *names: str) -> dict:
-    """Read values of a job's JSON file.
-
-    Raises:
-        Damaged: the file is not JSON, or lacks one of them.
-    """
+    """Read values of a job's JSON file."""
     try:
         content = json.loads(path.read_text())
         return {name: content[name] for name in names}

@@ -115,12 +115,7 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
 
 
 class Tables(Mapping[str, pd.DataFrame]):
-    """The tables of a study by name. Each is read at its first use.
-
-    Args:
-        folder: with ``<name>.csv``.
-        declared: their declarations by name.
-    """
+    """The tables of a study by name. Each is read at its first use."""
 
     def __init__(self, folder: Path, declared: Mapping[str, Table]) -> None:
         self._folder, self._declared = folder, declared

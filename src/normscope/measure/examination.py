@@ -38,14 +38,7 @@ TOLERANCE = 1e-5  # of outputs that should be equal, relative to the largest
 
 
 def examine(custom: Custom) -> Custom:
-    """What is found of a norm, by building it and running it on the CPU.
-
-    Args:
-        custom: Its name, options and code.
-
-    Raises:
-        Explained: It cannot be trained here; with the reason and the remedy.
-    """
+    """What is found of a norm, by building it and running it on the CPU."""
     subject = _Subject(custom)
     before = _settings()
     custom = custom.model_copy(update={"is_flat": subject.is_flat})

@@ -63,7 +63,6 @@ def fold(
 
     Args:
         model: in float64 and in evaluation mode.
-        norms: norms of the model by name.
         logits: runs the model on some tokens.
     """
     with InFloat64(), reading(model, norms) as readers:

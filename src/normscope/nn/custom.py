@@ -41,11 +41,7 @@ def use_class(kind: type[nn.Module]) -> Iterator[None]:
 
 
 def load(custom: Custom) -> Callable[..., Any]:
-    """The class of a custom norm.
-
-    Raises:
-        Explained: Its code cannot be imported, or has no such class.
-    """
+    """The class of a custom norm."""
     if kind := _CLASS.get():
         return kind
     place, _, name = custom.name.rpartition(":")

@@ -163,11 +163,7 @@ def build(
 
 
 def build_at(place: NormPlace, norm: Norm, d: int, model: Model) -> nn.Module:
-    """The layer of a norm at a place of a model, with the alpha and backward pass of this place.
-
-    Raises:
-        ValueError: the norm has no surrogate backward pass.
-    """
+    """The layer of a norm at a place of a model, with the alpha and backward pass of this place."""
     part = place if place in ("embedding", "final") else "blocks"
     rule = model.norm_backward if model.surrogates_in in ("all", part) else "exact"
     return build(norm.at(place), d, rule, model.radial_share)

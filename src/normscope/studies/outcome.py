@@ -39,8 +39,6 @@ def with_outcomes(
     tokens as the losses.
 
     Args:
-        models: one row per model, with protocol, seed, val_loss and diverged_at.
-        corpus: directory of the default text.
         texts: names of the texts by protocol.
         eval_tokens: of the validation split, from its start, by protocol; None is all.
     """

@@ -17,6 +17,7 @@ from normscope.columns import Table
 from normscope.errors import Explained, suggest
 from normscope.schema import PositiveInt, Strict
 
+FOLDER = Path(__file__).parent
 FUNCTIONS = {"train": "prepare", "probe": "probe", "tabulate": "tabulate"}  # by module
 
 
@@ -61,13 +62,13 @@ def stage(module: str, default: Callable[..., Any] | None = None) -> Callable[..
         Explained: the word is missing, or no study with this stage.
     """
     wanted = "tables" if default else module
-    known = sorted(path.parent.name for path in Path(__file__).parent.glob(f"*/{wanted}.py"))
+    known = sorted(path.parent.name for path in FOLDER.glob(f"*/{wanted}.py"))
     study = sys.argv[1] if len(sys.argv) > 1 else ""
     if study not in known:
         raise Explained(
             f"the first argument is {study!r}, and should be a study; {suggest(study, known)}"
         )
-    if default and not Path(__file__).with_name(study).joinpath(f"{module}.py").is_file():
+    if default and not (FOLDER / study / f"{module}.py").is_file():
         return default
     return getattr(import_module(f"normscope.studies.{study}.{module}"), FUNCTIONS[module])
 
@@ -80,6 +81,12 @@ def recipe_type(function: Callable[..., Any]) -> Any:
 def tables_of(tabulate: Callable[..., Any]) -> Mapping[str, Table]:
     """The declared tables of the study that ``tabulate`` belongs to."""
     return import_module(tabulate.__module__.replace(".tabulate", ".tables")).TABLES
+
+
+def declared_tables(*studies: str) -> dict[str, dict[str, Table]]:
+    """The declared tables of these studies, or of every study, by study and table."""
+    names = sorted(studies) or sorted(path.parent.name for path in FOLDER.glob("*/tables.py"))
+    return {name: import_module(f"normscope.studies.{name}.tables").TABLES for name in names}
 
 
 def source(function: Callable[..., Any]) -> Path:

@@ -5,12 +5,14 @@ A verdict is *post hoc* if its test or its settings were not frozen before its d
 
 import hashlib
 import json
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
+from normscope.errors import Explained
 from normscope.schema import Strict
 from normscope.verdicts.document import Claims, Statement
 
@@ -70,6 +72,16 @@ def digest(statement: Statement) -> str:
 def digests(claims: Claims) -> dict[str, str]:
     """The digest of every statement, by key."""
     return {key: digest(statement) for _, key, statement in claims}
+
+
+def git(*words: str) -> str:
+    """The output of a command of Git in the current directory."""
+    try:
+        done = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as e:
+        said = getattr(e, "stderr", None) or str(e)
+        raise Explained(f"git {' '.join(words)}: {said.strip()}; run it in a clone") from None
+    return done.stdout.strip()
 
 
 def read_frozen(folder: Path) -> Frozen | None:

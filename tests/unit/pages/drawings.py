@@ -19,7 +19,7 @@ from normscope.pages import style
 from normscope.pages.drawing import Draw, Look
 from normscope.pages.figures import load
 from normscope.pilot import read_project
-from normscope.studies.folder import FOLDER
+from normscope.studies.stage import FOLDER
 
 CONFIG = load_config(read_project(ROOT))
 FIGURES = load(FOLDER, CONFIG.studies)

@@ -12,8 +12,8 @@ import pandas as pd
 from drawings import FIGURES, Drawn, draw
 
 from normscope.studies.depth.tables import ANGLES, RELATIVE
-from normscope.studies.folder import declared_tables
 from normscope.studies.recall.tabulate import with_factors
+from normscope.studies.stage import declared_tables
 
 NAN = math.nan
 ARMS = ("layernorm", "manual_l2", "none")

@@ -10,7 +10,7 @@ from drawings import FIGURES, Drawn, data
 from planted_tables import ARMS, Case, drawn
 
 from normscope.pages import style
-from normscope.studies.folder import FOLDER
+from normscope.studies.stage import FOLDER
 
 LOST = (*ARMS, "dyt", "measured")
 ROOT = math.sqrt(2)

@@ -12,7 +12,7 @@ from normscope.config import load as load_config
 from normscope.errors import Explained
 from normscope.pages.figures import Figure, check, load, select_figures
 from normscope.pilot import read_project
-from normscope.studies.folder import FOLDER
+from normscope.studies.stage import FOLDER
 
 TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
 LOSS = {"title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}

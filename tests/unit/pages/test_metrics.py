@@ -8,7 +8,7 @@ from normscope.columns import Column, Metric, Table, key
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
 from normscope.pages.metrics import ShownColumn, plot, shown_columns, tree_of
-from normscope.studies.folder import declared_tables
+from normscope.studies.stage import declared_tables
 
 NAN = float("nan")
 

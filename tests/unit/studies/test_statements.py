@@ -16,7 +16,7 @@ from normscope.config import Config, load
 from normscope.errors import Explained
 from normscope.pages.figures import load as load_figures
 from normscope.pilot import read_project
-from normscope.studies.folder import FOLDER
+from normscope.studies.stage import FOLDER
 from normscope.studies.statements import load_checked, sources
 from normscope.studies.verdicts import verdicts
 from normscope.verdicts import expression

@@ -23,8 +23,8 @@ from normscope.io.tables import as_declared, check, read_table, write_tables
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
 from normscope.studies.cells import text_of
-from normscope.studies.folder import declared_tables
 from normscope.studies.outcome import with_outcomes
+from normscope.studies.stage import declared_tables
 from normscope.studies.study import blocks
 from normscope.train.recipe import flops
 

@@ -118,11 +118,7 @@ def check_prompts(path: Path) -> None:
 
 
 def check_directories(study: Pretrained) -> None:
-    """Check that all local models exist; a hub is asked when a model is measured.
-
-    Raises:
-        Explained: names every directory without a model.
-    """
+    """Check that all local models exist; a hub is asked when a model is measured."""
     missing = [
         f"{name}: {model.source} has no config.json: give what save_pretrained wrote"
         for name, model in study.by_name().items()

@@ -11,15 +11,15 @@ from normscope.nn.arms import ARMS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_look
+from normscope.studies.arms import add_sample, arm_look, draw_models, in_order, line_look
 from normscope.studies.card.recipe import SWEPT
 from normscope.studies.card.tabulate import RELEVANT
-from normscope.studies.sweeps import draw_panel
 
 MM_PER_ROW, ROOM_MM, LEAST_MM = 5, 28, 60
 LINEAR = 0.1  # nats up to which the axis is linear
 LEAST = 0.06  # nats that are shown in any case
 ROOM = 0.1  # nats around the losses of models that learned
+SHIFT = 0.13  # octaves per arm, by which arms are dodged
 
 
 def differences(
@@ -51,12 +51,23 @@ def differences(
 
 
 def rates(axis: Axes, trials: pd.DataFrame) -> None:
-    """Pilot models against the learning rate."""
-    draw_panel(axis, trials)
+    """Every pilot model an open marker, a cross at the top where it failed; medians joined."""
+    arms = in_order(list(trials["arm"]))
+    for i, arm in enumerate(arms):
+        shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
+        models = trials[trials["arm"] == arm]
+        models = models.assign(x=models["learning_rate"] * shift)
+        axis.plot(models.groupby("x")["capped_loss"].median(), **line_look(arm))
+        learned, failed = models[models["failed"] == 0], models[models["failed"] == 1]
+        draw_models(axis, arm, learned["x"], learned["capped_loss"], markersize=3)
+        at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x", "mfc": None}
+        draw_models(axis, arm, failed["x"], np.full(len(failed), 0.97), markersize=3, **at_top)
+        add_sample(axis, arm)
+    style.log_x(axis, trials["learning_rate"])
     learned = select(trials, failed=0)["capped_loss"]
     if len(learned):
         axis.set_ylim(learned.min() - ROOM, learned.max() + ROOM)
-    axis.set_ylabel("validation loss (nats)")
+    axis.set(xlabel="learning rate", ylabel="validation loss (nats)")
 
 
 def draw(
