@@ -121,9 +121,8 @@ def all_jobs(config: Config) -> None:
             assert len(name) <= 200
         for name in probes:
             assert set(study.jobs_of_probe(name)) <= {*trainings, name}
-        assert len(set(study.table_inputs(config.settings))) == len(
-            study.table_inputs(config.settings)
-        )
+        inputs = study.table_inputs(config.settings)
+        assert len(set(inputs)) == len(inputs)
         study.tabulation(config.settings).model_dump_json()
         assert len(set(study.records())) == len(study.records())
         study.vocabulary()

@@ -150,7 +150,6 @@ def test_a_changed_file_is_an_error_that_names_it(run, file, content):
 TOKENS = torch.randint(3, 300, (3, 9), generator=torch.Generator().manual_seed(0))
 X = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
 TEXTS = ["To be, or not to be", "a"]
-MODEL = "main.tiny-rmsnorm-peri-0.01-7"
 # arguments of the right type, by name
 RIGHT: dict[str, Any] = {
     **{"model": random_model("gpt2"), "tokens": TOKENS, "names": None, "first_apart": False},
@@ -199,21 +198,11 @@ SETTINGS: dict[str, Callable[[], AbstractContextManager]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def one_model(tmp_path_factory) -> Path:
-    """A run with a trained model."""
-    folder = tmp_path_factory.mktemp("run")
-    stored_models.write(
-        folder / MODEL.replace(".", "/models/", 1), recipe("rmsnorm", "peri"), [2.0]
-    )
-    return folder
-
-
 def results(folder: Path, setting: AbstractContextManager) -> list[Any]:
     """What the public functions return in a setting: tables, and the tensors of models."""
     model = random_model("gpt2_untied")
     with setting:
-        loaded = normscope.load(MODEL, results=folder)
+        loaded = normscope.load(NAME, results=folder)
         removed = normscope.remove(model, TOKENS)
         folded = normscope.fold(removed)
         default = normscope.fold(model)
@@ -230,8 +219,8 @@ def results(folder: Path, setting: AbstractContextManager) -> list[Any]:
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_settings_of_torch_do_not_change_results(setting, one_model):
-    ours, usual = results(one_model, SETTINGS[setting]()), results(one_model, nullcontext())
+def test_settings_of_torch_do_not_change_results(setting, stored):
+    ours, usual = results(stored, SETTINGS[setting]()), results(stored, nullcontext())
     for result, expected in zip(ours, usual, strict=True):
         if isinstance(result, pd.DataFrame):
             pd.testing.assert_frame_equal(result, expected)
