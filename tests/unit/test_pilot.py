@@ -40,6 +40,7 @@ def pilot(**losses: float | None) -> Pilot:
     ("losses", "expected"),
     [
         ({}, [0.001, 0.002, 0.005]),  # the rates that are tried first
+        ({"r0_002": 1.0}, [0.001, 0.005]),  # it was interrupted
         ({"r0_001": 2.0, "r0_002": 1.0, "r0_005": 2.0}, []),  # the best lies inside
         ({"r0_001": 1.0, "r0_002": 2.0, "r0_005": 3.0}, [0.0005]),
         ({"r0_001": 3.0, "r0_002": 2.0, "r0_005": 1.0}, [0.01]),

@@ -109,8 +109,9 @@ class Pilot(Strict):
 
     def next_rates(self, study: str, cell: Any) -> list[float]:
         """The rates to try next for a cell; none if its best rate lies inside, or at a limit."""
-        if not (losses := self.losses_by_rate(study, cell)):
-            return self.learning_rates
+        losses = self.losses_by_rate(study, cell)
+        if losses.keys() < {*self.learning_rates}:  # not started, or interrupted
+            return [rate for rate in self.learning_rates if rate not in losses]
         best, (low, high) = least(losses), self.limits
         below = [rate for rate in LADDER if low <= rate < best == min(losses)]
         above = [rate for rate in LADDER if high >= rate > best == max(losses)]
