@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from normscope.errors import run_script
 from normscope.formats import INTEGER
 from normscope.io.files import write_text
 from normscope.pages.findings import certainty, is_supported, sentence
@@ -137,4 +138,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)
