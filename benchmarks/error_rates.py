@@ -3,7 +3,8 @@
     python benchmarks/error_rates.py docs/error_rates.csv
 
 Every row draws samples at a truth where the expectation and its opposite are equally wrong, or
-nearly so, and counts the samples that are decided although they should not be.
+nearly so, and counts the samples that are decided although they should not be. One row has an
+effect, and counts those that find it.
 """
 
 import csv
@@ -19,7 +20,11 @@ from normscope.verdicts.comparison import Comparison
 from normscope.verdicts.sample import Sample
 from normscope.verdicts.test import result
 
-SIZES = (8, 12, 20)  # seeds
+SIZES = (8, 12, 20)  # units: seeds, or texts
+BETWEEN = (
+    0.6  # standard deviation of an effect between texts, in that between the seeds of one text
+)
+SEEDS = 4  # of each text
 COLUMNS = ("test", "truth", "n", "samples", "rate")
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
@@ -30,7 +35,7 @@ class Case(NamedTuple):
     Args:
         test, truth: In words.
         expect: The expectation.
-        draw: Samples of a shape (samples, seeds).
+        draw: Samples of a shape (samples, units).
         samples: How many are drawn.
         is_median, is_count: Whether the sign test, or sign flips, decide; otherwise Student's t.
     """
@@ -76,8 +81,26 @@ def failures(risk: float) -> Draw:
     )
 
 
+def one_text(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Seeds of one text: what the text adds is the same for all of them."""
+    return rng.normal(0.0, BETWEEN, (shape[0], 1)) + rng.normal(size=shape)
+
+
+def texts(mean: float = 0.0) -> Draw:
+    """Means over the seeds of a text, of as many texts as there are units."""
+    spread = np.hypot(BETWEEN, 1 / np.sqrt(SEEDS))
+    return lambda rng, shape: rng.normal(mean, spread, shape)
+
+
 def cases() -> Iterator[Case]:
     """The tests, each at truths where chance decides."""
+    yield Case("t over seeds of one text", "no effect on the mean text", "above 0", one_text)
+    yield Case(
+        f"t over texts, {SEEDS} seeds each", "no effect on the mean text", "above 0", texts()
+    )
+    yield Case(
+        f"t over texts, {SEEDS} seeds each", "an effect of one seed sd", "above 0", texts(1.0)
+    )
     yield Case("t", "normal, at the bound", "above 0", normal())
     yield Case("t", "heavy tails, at the bound", "above 0", heavy)
     yield Case("t", "differences of skewed losses, at the bound", "above 0", skewed_differences)
