@@ -152,7 +152,7 @@ def ours(stack: RecallStack, threads: int) -> Measured:
     """Our loop, in a process with the settings of the workflow."""
     trainer = Trainer(RecallProblem(stack), stack.seeds, runtime.start("fp32", threads))
     clock, losses = [perf_counter()], []
-    while not trainer.done:
+    while not trainer.is_done:
         losses.append(trainer.advance())
         clock.append(perf_counter())
     if diverged_at := trainer.learners[0].diverged_at:

@@ -45,7 +45,7 @@ def train(job: Path, *, n_embd: int = 16, steps: int = 60) -> Dataset:
     )
     data = dataset.encode(TEXT.read_text())
     trainer = Trainer(NextCharacter(stack, data), stack.seeds, start("fp32", 1, "cpu"))
-    while not trainer.done:
+    while not trainer.is_done:
         trainer.advance()
     write_models(job, trainer.learners, stack.model_dump() | {"vocab_size": data.vocab_size})
     return data

@@ -54,16 +54,16 @@ class Flags(Strict):
     draw: bool = Field(default=False, description="draw the figures of the kept tables again")
 
 
-class Shown(Strict):
+class PageResults(Strict):
     """Tables and figures that pages show, in addition to the tables that statements use."""
 
     tables: Mapping[str, Sequence[str]]
     figures: Sequence[str]
 
 
-def read_shown(path: Path, config: Config) -> Shown:
+def read_shown(path: Path, config: Config) -> PageResults:
     """Read what pages show."""
-    shown = Shown.model_validate(read_yaml(path))
+    shown = PageResults.model_validate(read_yaml(path))
     known = figures.load(FOLDER, config.studies)
     names = [(f"figures: {name}", name, known) for name in shown.figures]
     names += [(f"tables.{study}", study, config.studies) for study in shown.tables]
@@ -113,7 +113,7 @@ def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
                 )
 
 
-def figure_names(config: Config, studies: Collection[str], shown: Shown) -> list[str]:
+def figure_names(config: Config, studies: Collection[str], shown: PageResults) -> list[str]:
     """The figures that pages show and that the tables of these studies alone determine."""
     entries = figures.select_figures(figures.load(FOLDER, config.studies), config)
     return [
@@ -123,7 +123,7 @@ def figure_names(config: Config, studies: Collection[str], shown: Shown) -> list
     ]
 
 
-def finish(config: Config, studies: Sequence[str], flags: Flags, shown: Shown) -> None:
+def finish(config: Config, studies: Sequence[str], flags: Flags, shown: PageResults) -> None:
     """Make what is missing of some studies, for the results of the configuration."""
     targets = [
         "texts",
@@ -158,7 +158,7 @@ def read_models(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"diverged_at": "Int64"})
 
 
-def keep_tables(studies: Collection[str], flags: Flags, shown: Shown) -> None:
+def keep_tables(studies: Collection[str], flags: Flags, shown: PageResults) -> None:
     """Copy every table that statements may use or pages show."""
     used = {table for _, _, statement in load_claims(CLAIMS) for table in statement.tables}
     used |= {f"{study}.{table}" for study, tables in shown.tables.items() for table in tables}
@@ -181,7 +181,7 @@ def keep_figures(names: Collection[str], flags: Flags) -> None:
     write_json(path, captions)
 
 
-def draw_kept(config: Config, flags: Flags, shown: Shown) -> None:
+def draw_kept(config: Config, flags: Flags, shown: PageResults) -> None:
     """Draw the figures whose tables are kept; the others stay as they are."""
     entries = figures.load(FOLDER, config.studies)
     look = config.figures.model_dump() | {"level": config.level}

@@ -28,7 +28,7 @@ PACKAGES = (
 ).split()
 
 
-class Printed(Studies):
+class PrintedStudies(Studies):
     """What determines the paper, except for the texts, which are recorded by their hashes."""
 
     figures: Figures
@@ -40,7 +40,7 @@ class Flags(Strict):
     sources: CliPositionalArg[list[Path]] = Field(
         description="files that determine the results, with a digest of the code of each script"
     )
-    config: Printed = Field(description="the configuration of the paper as JSON")
+    config: PrintedStudies = Field(description="the configuration of the paper as JSON")
     studies: list[str] = Field(default=[], description="whose results to list; by default of all")
     results: Path = Field(description="directory with one folder per study")
     dataset: Path = Field(description="meta.json of the default text")

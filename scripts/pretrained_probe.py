@@ -18,7 +18,7 @@ from normscope.hub.batching import batches, tokenize
 from normscope.hub.loading import load_model
 from normscope.hub.measurement import Rows, rows, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
-from normscope.hub.recipe import HubSource, Measured
+from normscope.hub.recipe import HubSource, Measurement
 from normscope.hub.source import check_commit, hide_token, locate
 from normscope.io.corpus import WheelSource
 from normscope.io.csvfile import write_csv
@@ -32,7 +32,7 @@ from normscope.train.runtime import Runtime, start
 class Flags(Strict):
     """Measure one pretrained model."""
 
-    recipe: Measured
+    recipe: Measurement
     prompts: Path
     memory_mb: PositiveInt = Field(description="limit for the weights in memory")
     fetch_s: float = Field(default=0, description="seconds for a download; 0: as the source says")

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from trainings import KINDS, SEEDS, Alone, Job, alone, averages, problem_of, to_end
 
 import normscope
-from normscope.hub.recipe import Measured
+from normscope.hub.recipe import Measurement
 from normscope.io import dataset
 from normscope.io.dataset import Dataset
 from normscope.studies.jacobian.recipe import JacobianProbe
@@ -234,7 +234,7 @@ def test_a_pretrained_model_has_the_gains_of_the_cpu(tmp_path, streamed):
     memory = 1000 * half_of_memory(source) * (1 if streamed else 4)
     found = []
     for device in ("cpu", GPU):
-        recipe: Measured = from_directory(source).model_copy(update={"device": device})
+        recipe: Measurement = from_directory(source).model_copy(update={"device": device})
         place = tmp_path / device
         paths = {"prompts": PROMPTS, "weights": place / "weights", "revisions": place, "out": place}
         arguments = flags(recipe=recipe, memory_mb=math.ceil(memory), **paths)

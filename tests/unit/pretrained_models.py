@@ -27,7 +27,7 @@ from normscope.hub.batching import batches, tokenize
 from normscope.hub.loading import LoadedModel, load_model
 from normscope.hub.measurement import Outcome, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
-from normscope.hub.recipe import Measured
+from normscope.hub.recipe import Measurement
 
 PROMPTS = ROOT / "data" / "prompts.yaml"
 LAYERS, WIDTH, HEADS = 4, 32, 4
@@ -143,8 +143,8 @@ def prompts() -> list[Prompt]:
     return [p for p in read_prompts(PROMPTS) if p.set == "benchmark"]
 
 
-def from_directory(directory: Path, **keys: str) -> Measured:
-    return Measured.model_validate(
+def from_directory(directory: Path, **keys: str) -> Measurement:
+    return Measurement.model_validate(
         {"source": {"kind": "directory", "path": str(directory)}, **keys}
     )
 

@@ -55,7 +55,7 @@ def problem_of(stack: Stack | RecallStack, data: Dataset = DATA) -> Problem:
 def to_end(trainer: Trainer) -> list[float]:
     """Train to the end, and return the loss of every step."""
     losses = []
-    while not trainer.done:
+    while not trainer.is_done:
         losses.append(trainer.advance())
     return losses
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from normscope.api.arguments import public
 from normscope.errors import Explained
 from normscope.measure.decomposition import (
-    Standardized,
+    StandardTokens,
     decompose,
     energies,
     gradient_at_z,
@@ -43,7 +43,7 @@ class _Pass(NamedTuple):
     """The gradient at z of one pass, (tokens, d), and the tokens that it belongs to."""
 
     g: Tensor
-    at: Standardized
+    at: StandardTokens
 
 
 class Watched:
@@ -147,7 +147,7 @@ class Watched:
             torch.cat(parts)
             for parts in zip(*((p.g, p.at.z, p.at.sigma) for p in passes), strict=True)
         )
-        at = Standardized(z, sigma, passes[0].at.center)
+        at = StandardTokens(z, sigma, passes[0].at.center)
         head |= {"center": at.center, "d": g.shape[1], "tokens": len(g)}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "std")  # one token has no deviation: it is missing

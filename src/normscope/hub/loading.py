@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from normscope.errors import Explained
 from normscope.hub.architecture import Body, attention_shape, find_body, norm_kind
-from normscope.hub.recipe import Measured
+from normscope.hub.recipe import Measurement
 
 GB = 1e9  # bytes
 # plain matrix products with an explicit mask: other implementations choose a kernel by shape
@@ -41,7 +41,7 @@ class LoadedModel:
 
 
 def load_model(
-    directory: Path, measured: Measured, memory_gb: float, device: str, offload: Path
+    directory: Path, measured: Measurement, memory_gb: float, device: str, offload: Path
 ) -> LoadedModel:
     """Load the model of a directory in fp32. Code that comes with the model is never run.
 

@@ -47,7 +47,7 @@ ModelSource = Annotated[
 ]
 
 
-class Sourced(Strict):
+class ModelReference(Strict):
     """The source of a model, and the names of its parts if they are unusual."""
 
     source: ModelSource
@@ -61,7 +61,7 @@ class Sourced(Strict):
     )
 
 
-class Measured(Sourced):
+class Measurement(ModelReference):
     """Everything that determines a measurement, except the prompts."""
 
     device: Literal["cpu", "cuda"] = "cpu"

@@ -32,13 +32,13 @@ from normscope.measure.names import SHARES, SURROGATES
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
 
-Parts = Callable[[Tensor, "Standardized"], tuple[Tensor, Tensor, Tensor, Tensor]]
+Parts = Callable[[Tensor, "StandardTokens"], tuple[Tensor, Tensor, Tensor, Tensor]]
 FLOOR = 1e-12  # |g|^2 of a token over the batch's mean; below it a token has no direction
 PUBLISHED_EPS, PUBLISHED_FLOOR = 1e-5, 1e-12  # written into the published script
 
 
 @dataclass(frozen=True)
-class Standardized:
+class StandardTokens:
     """The standardized input of a norm: z ``(tokens, d)`` and sigma ``(tokens, 1)``."""
 
     z: Tensor
@@ -46,7 +46,7 @@ class Standardized:
     center: bool
 
 
-def standardize(layer: TokenNorm, x: Tensor) -> Standardized:
+def standardize(layer: TokenNorm, x: Tensor) -> StandardTokens:
     """z and sigma of the tokens x ``(tokens, d)``.
 
     At radius 1 or learned a token shorter than eps is divided by eps alone, whose derivative has no
@@ -57,7 +57,7 @@ def standardize(layer: TokenNorm, x: Tensor) -> Standardized:
         sigma = (u.square().mean(-1, keepdim=True) + layer.eps).sqrt()
     else:  # u / max(||u||, eps), times the radius
         sigma = u.norm(dim=-1, keepdim=True).clamp_min(layer.eps) / math.sqrt(x.shape[-1])
-    return Standardized(u / sigma, sigma, layer.center)
+    return StandardTokens(u / sigma, sigma, layer.center)
 
 
 def gradient_at_z(layer: TokenNorm, dy: Tensor, *, gain: bool = True) -> Tensor:
@@ -73,7 +73,7 @@ def _mean_part(g: Tensor, center: bool) -> Tensor:
     return g.mean(-1, keepdim=True) * (1.0 if center else 0.0)
 
 
-def backward(rule: NormBackward, g: Tensor, at: Standardized) -> Tensor:
+def backward(rule: NormBackward, g: Tensor, at: StandardTokens) -> Tensor:
     """What a backward pass hands back for the gradient g at z, (tokens, d).
 
     The surrogates are those of ``normscope.nn.surrogates``.
@@ -89,7 +89,7 @@ def backward(rule: NormBackward, g: Tensor, at: Standardized) -> Tensor:
     return projected if rule == "projected" else projected / at.sigma
 
 
-def shares(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def shares(g: Tensor, at: StandardTokens) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """``||g||^2`` and the energies of its mean, radial and tangent parts, each ``(tokens,)``."""
     mean = _mean_part(g, at.center).expand_as(g)
     length = at.z.norm(dim=-1, keepdim=True)
@@ -100,7 +100,7 @@ def shares(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]
     return total, parts[0], parts[1], parts[2]
 
 
-def energies(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def energies(g: Tensor, at: StandardTokens) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """``||g||^2``, and what of it centering removes, scaling removes, and passes, ``(tokens,)``.
 
     Where eps is negligible they are the mean, radial and tangent parts of ``shares``.
@@ -110,7 +110,7 @@ def energies(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tenso
     return total, mean, radial - leaked, tangent + leaked
 
 
-def decompose(g: Tensor, at: Standardized, parts_of: Parts = shares) -> dict[str, float]:
+def decompose(g: Tensor, at: StandardTokens, parts_of: Parts = shares) -> dict[str, float]:
     """Shares, sigma, and a comparison of each surrogate with the exact pass, over tokens.
 
     ``r_mean``, ``r_radial``, ``r_tangent`` are means over tokens of a token's share; with suffix
@@ -145,7 +145,7 @@ def decompose(g: Tensor, at: Standardized, parts_of: Parts = shares) -> dict[str
     return row
 
 
-def cosine_by_identity(g: Tensor, at: Standardized) -> Tensor:
+def cosine_by_identity(g: Tensor, at: StandardTokens) -> Tensor:
     """cos(center_scale, exact) of each token from its shares; see the module's docstring."""
     total, mean, radial, tangent = shares(g, at)
     leak = 1 - at.z.square().mean(-1)
@@ -170,7 +170,7 @@ def published_quantities(x: Tensor, dy: Tensor) -> dict[str, float]:
     """
     u = x - x.mean(-1, keepdim=True)
     sigma = (u.square().mean(-1, keepdim=True) + PUBLISHED_EPS).sqrt()
-    at = Standardized(u / sigma, sigma, center=True)
+    at = StandardTokens(u / sigma, sigma, center=True)
     energy = dy.square().sum(-1).mean() + PUBLISHED_FLOOR
     mean = dy.mean(-1, keepdim=True).expand_as(dy)
     radial = at.z * (dy * at.z).mean(-1, keepdim=True)

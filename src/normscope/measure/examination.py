@@ -44,7 +44,7 @@ def examine(custom: Custom) -> Custom:
     custom = custom.model_copy(update={"is_flat": subject.is_flat})
     subject = _Subject(custom)
     for d in WIDTHS:
-        norm = subject.built(d)
+        norm = subject.build(d)
         _check_parameters(norm)
         names = [name for name, _ in norm.module.named_parameters()]
         for scale in SCALES:
@@ -71,7 +71,7 @@ class _Subject:
     def __init__(self, custom: Custom) -> None:
         self.custom = custom
 
-    def built(self, d: int = WIDTHS[0], seed: int = 0) -> "_Run":
+    def build(self, d: int = WIDTHS[0], seed: int = 0) -> "_Run":
         torch.manual_seed(seed)
         module = make(self.custom, d)
         if not isinstance(module, nn.Module):
@@ -90,7 +90,7 @@ class _Subject:
         """
         x, failures = _tokens(WIDTHS[0]), []
         for given in (x, x.reshape(-1, x.shape[-1])):
-            module = self.built().module
+            module = self.build().module
             try:
                 y = module(given.clone())
             except Exception as e:  # of any kind, as the code is a user's
@@ -184,7 +184,7 @@ def _check_lengths(subject: _Subject) -> None:
     for tokens in LENGTHS:
         x = torch.randn(*tokens, WIDTHS[0], generator=torch.Generator().manual_seed(0))
         try:
-            y = subject.built()(x)
+            y = subject.build()(x)
         except Exception as e:  # of any kind, as the code is a user's
             raise Explained(
                 f"it must map (..., d) to (..., d), whatever the number of tokens: {e}"
@@ -201,7 +201,7 @@ def _is_exact(subject: _Subject) -> bool:
     Raises:
         Explained: It fails in float64, or the derivative of its backward pass is wrong or missing.
     """
-    norm = subject.built()
+    norm = subject.build()
     module = norm.module.double().eval()
     x = _tokens(WIDTHS[0]).double()
     try:
@@ -243,7 +243,7 @@ def _is_exact(subject: _Subject) -> bool:
 
 def _check_evaluation(subject: _Subject) -> None:
     """Check that in evaluation it is a function, and that no token sees a later one."""
-    norm = subject.built()
+    norm = subject.build()
     norm.module.eval()
     x, states = _tokens(WIDTHS[0]), _random_states()
     with torch.no_grad():
@@ -267,7 +267,7 @@ def _random_states() -> list[Any]:
 
 
 def _in_training(subject: _Subject, x: Tensor, seed: int = 0) -> Tensor:
-    norm = subject.built()
+    norm = subject.build()
     torch.manual_seed(seed)
     return norm(x).detach()
 
@@ -278,7 +278,7 @@ def _is_random(subject: _Subject) -> bool:
     Raises:
         Explained: It draws them from another generator than torch's.
     """
-    norm, x = subject.built(), _tokens(WIDTHS[0])
+    norm, x = subject.build(), _tokens(WIDTHS[0])
     before = _random_states()
     norm(x)
     torchs, *others = [one != other for one, other in zip(before, _random_states(), strict=True)]
@@ -289,7 +289,7 @@ def _is_random(subject: _Subject) -> bool:
 
 def _check_state(subject: _Subject) -> None:
     """Check that a state dict has all of its state: trainings resume from it."""
-    norm, fresh = subject.built(), subject.built(seed=1)
+    norm, fresh = subject.build(), subject.build(seed=1)
     before = dict(norm.module.named_buffers())
     for seed in range(6):
         try:
@@ -326,7 +326,7 @@ def _is_token_wise(subject: _Subject) -> bool:
 
 def _stacks(subject: _Subject) -> bool:
     """Whether two of them under vmap compute what each of them does, with its state."""
-    norms = [subject.built(seed=seed) for seed in (0, 1)]
+    norms = [subject.build(seed=seed) for seed in (0, 1)]
     inputs = torch.stack([_tokens(WIDTHS[0], seed) for seed in (0, 1)])
     stacked = stack_module_state([norm.module for norm in norms])
     first, is_flat = norms[0].module, subject.custom.is_flat

@@ -9,7 +9,7 @@ import pandas as pd
 LOSS, EDGE = "pilot_loss", "pilot_edge"  # of the pilot models at a row's setting
 
 
-def chosen(
+def choose(
     table: pd.DataFrame,
     cell: Sequence[str],
     by: str,

@@ -38,7 +38,7 @@ AT_EDGE = Column(
     "at_edge", "whether the chosen rate is the smallest or largest that was tried", bool, "note"
 )
 
-# what tuning.chosen reads
+# what tuning.choose reads
 PILOT = (
     Column(
         "pilot_loss",

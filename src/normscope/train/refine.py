@@ -18,7 +18,7 @@ FRESH = 2**32 - 1  # the seed of the batches, which no training of this project 
 RATE = 0.1  # of the peak learning rate: that at which a training with nanoGPT's schedule ends
 
 
-class Continued(NextCharacter):
+class Continuation(NextCharacter):
     """The next character, learned further by a copy of a model.
 
     Args:
@@ -50,16 +50,16 @@ def refined_losses(
 
     Args:
         models: By name; they are not changed.
-        stack, data, steps: As ``Continued`` takes them.
+        stack, data, steps: As ``Continuation`` takes them.
         device: Of the models.
     """
     matmul = torch.get_float32_matmul_precision()
     runtime = Runtime("fp32", torch.get_num_threads(), matmul, nan, device)
     losses = {}
     for name, model in models.items():
-        problem = Continued(model, stack, data, steps)
+        problem = Continuation(model, stack, data, steps)
         trainer = Trainer(problem, [FRESH], runtime)
-        while not trainer.done:
+        while not trainer.is_done:
             trainer.advance()
         (learner,) = trainer.learners
         losses[name] = learner.val_loss.mean if learner.val_loss else nan

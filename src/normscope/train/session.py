@@ -94,10 +94,10 @@ def _train_stack(
     if state:
         trainer.restore(step, state)
         log(f"continuing from step {step}")
-    while not trainer.done:
+    while not trainer.is_done:
         loss = trainer.advance()
         progress.show(len(seeds), trainer.step, loss)
-        if trainer.done or trainer.step % checkpoints.every == 0:
+        if trainer.is_done or trainer.step % checkpoints.every == 0:
             checkpoints.save(trainer.step, trainer.state())
     trainer.write_back()
     for learner in trainer.learners:

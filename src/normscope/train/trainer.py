@@ -137,7 +137,7 @@ class Trainer:
         self.step = 0
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.step == self.training.steps or all(self._lost())
 
     def _lost(self) -> list[bool]:

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from normscope.measure.decomposition import (
-    Standardized,
+    StandardTokens,
     backward,
     cosine_by_identity,
     decompose,
@@ -54,7 +54,7 @@ def cosines(a: Tensor, b: Tensor) -> Tensor:
     return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
 
-def standardized(center: bool, eps: float, *, d: int = 9, seed: int = 0) -> Standardized:
+def standardized(center: bool, eps: float, *, d: int = 9, seed: int = 0) -> StandardTokens:
     """50 tokens through a layer with token statistics and no affine part."""
     layer = layer_of(Norm(center=center, eps=eps), d)
     return standardize(layer, 2 * normal(50, d, seed=seed) + 1)
@@ -111,7 +111,7 @@ def test_error_identity_is_the_largest_error_of_the_predicted_cosine(center, eps
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     identity = cosine_by_identity(g, at)
     close(identity, cosines(backward("center_scale", g, at), backward("exact", g, at)))
-    off = Standardized(at.z, at.sigma, not center)  # a mean that the layer has not
+    off = StandardTokens(at.z, at.sigma, not center)  # a mean that the layer has not
     gap = (cosines(backward("center_scale", g, off), backward("exact", g, off))).sub(
         cosine_by_identity(g, off)
     )
@@ -148,7 +148,7 @@ def test_tokens_without_gradient_count_only_in_sums(center):
     g[0] = 1e-20
     row = decompose(g, at)
     assert all(map(math.isfinite, row.values()))
-    heard = decompose(g[~silent], Standardized(at.z[~silent], at.sigma[~silent], center))
+    heard = decompose(g[~silent], StandardTokens(at.z[~silent], at.sigma[~silent], center))
     of_tokens_with_a_gradient = [k for k in row if not k.startswith(("sigma", "error_id"))]
     for name in of_tokens_with_a_gradient:
         assert row[name] == pytest.approx(heard[name], rel=1e-12), name

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.statistics.tuning import choose, commonest_setting
 
 RATES = (0.001, 0.003, 0.01)
 
@@ -22,7 +22,7 @@ def table(losses: np.ndarray) -> pd.DataFrame:
 
 def test_every_seed_has_the_rate_that_is_best_over_the_others():
     losses = np.random.default_rng(0).normal(2, 0.1, (6, 3))
-    picked = chosen(table(losses), ["arm"], by="loss").set_index("seed")
+    picked = choose(table(losses), ["arm"], by="loss").set_index("seed")
     for i, seed in enumerate(range(7, 13)):
         best = np.delete(losses, i, axis=0).mean(axis=0).argmin()
         assert picked.loc[seed, "learning_rate"] == RATES[best]
@@ -36,7 +36,7 @@ def test_the_least_and_the_greatest_of_three_are_at_the_edge(best: int, rates: i
     losses = np.full((4, 3), 2.0)
     losses[:, best] = 1.0
     tried = table(losses)
-    picked = chosen(tried[tried["learning_rate"].isin(RATES[:rates])], ["arm"], by="loss")
+    picked = choose(tried[tried["learning_rate"].isin(RATES[:rates])], ["arm"], by="loss")
     assert commonest_setting(picked) == {"rate": RATES[best], "at_edge": at_edge}
 
 
@@ -44,14 +44,14 @@ def test_rates_are_compared_on_seeds_that_have_them_all():
     """Seed 9 was trained at one rate alone, seed 8 chooses by seed 7."""
     losses = table(np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [0.0, 9.0, 9.0]]))
     some = losses[(losses["seed"] != 9) | (losses["learning_rate"] == 0.003)]
-    picked = chosen(some, ["arm"], by="loss").set_index("seed")["learning_rate"]
+    picked = choose(some, ["arm"], by="loss").set_index("seed")["learning_rate"]
     assert picked.to_dict() == {7: 0.01, 8: 0.001, 9: 0.003}
 
 
 def test_a_rate_whose_loss_is_unknown_is_not_chosen():
     """Without its NaN, the first rate would be the best by far."""
     losses = np.array([[math.nan, 2.0, 3.0], [0.0, 2.0, 3.0], [0.0, 2.0, 3.0]])
-    picked = chosen(table(losses), ["arm"], by="loss").set_index("seed")["learning_rate"]
+    picked = choose(table(losses), ["arm"], by="loss").set_index("seed")["learning_rate"]
     assert picked.to_dict() == {7: 0.001, 8: 0.003, 9: 0.003}
 
 
@@ -71,7 +71,7 @@ def piloted(losses: list[float], edges: list[bool | None]) -> pd.DataFrame:
     [([3.0, 2.0, 1.0], 0.01, True), ([3.0, 2.0, math.nan], 0.003, False)],  # NaN: one diverged
 )
 def test_pilot_models_choose_one_rate_for_all_seeds(losses, rate, at_edge):
-    picked = chosen(piloted(losses, [True, False, True]), ["arm"], by="loss")
+    picked = choose(piloted(losses, [True, False, True]), ["arm"], by="loss")
     assert picked["seed"].tolist() == [7, 8]
     assert (picked["learning_rate"] == rate).all()
     assert (picked["at_edge"] == at_edge).all()
@@ -79,4 +79,4 @@ def test_pilot_models_choose_one_rate_for_all_seeds(losses, rate, at_edge):
 
 def test_without_pilot_models_of_every_rate_the_other_seeds_choose():
     models = piloted([math.nan, 2.0, 1.0], [None, False, True])
-    assert (chosen(models, ["arm"], by="loss")["learning_rate"] == RATES[0]).all()
+    assert (choose(models, ["arm"], by="loss")["learning_rate"] == RATES[0]).all()

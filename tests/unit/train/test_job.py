@@ -66,7 +66,7 @@ def test_seeds_are_trained_at_the_pilots_best_rate(tmp_path: Path, data: Path):
 
     # as a job trains them that knows the rate
     trainer = Trainer(NextCharacter(stack, DATA), stack.seeds, FP32)
-    while not trainer.done:
+    while not trainer.is_done:
         trainer.advance()
     trainer.write_back()
     files.write_models(tmp_path / "known", trainer.learners, {})

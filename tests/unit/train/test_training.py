@@ -22,7 +22,7 @@ from normscope.measure.windows import as_tensor, split_loss
 from normscope.nn.model import Transformer
 from normscope.train.problem import NextCharacter
 from normscope.train.recipe import Stack
-from normscope.train.refine import FRESH, RATE, Continued, refined_losses
+from normscope.train.refine import FRESH, RATE, Continuation, refined_losses
 from normscope.train.trainer import Trainer, learning_rate
 
 
@@ -176,7 +176,7 @@ def losses(**models: nn.Module) -> dict[str, float]:
 
 def test_the_loss_is_that_of_nanogpts_loop_at_a_tenth_of_the_peak_rate():
     """On the evaluated part of the text; the training is the model's, at a constant rate."""
-    problem = Continued(model(), STACK, DATA, REFINED)
+    problem = Continuation(model(), STACK, DATA, REFINED)
     t = problem.training
     rates = [learning_rate(step, t) for step in range(REFINED)]
     assert rates == pytest.approx([RATE * STACK.training.learning_rate] * REFINED)

@@ -53,14 +53,14 @@ def probe(
             layers += [{"state": state, "seed": seed} | row for row in rows]
     outputs = [{"seed": seed, **in_evaluation(model, windows[0])} for seed, model in models.items()]
     return {
-        "norm": pd.DataFrame([alone(recipe, stack.model.n_embd)]),
+        "norm": pd.DataFrame([measure_alone(recipe, stack.model.n_embd)]),
         "growth": pd.DataFrame(growth(recipe, windows, data.vocab_size)),
         "layers": pd.DataFrame(layers, columns=["state", "seed", "layer", *LAYER]),
         "outputs": pd.DataFrame(outputs, columns=["seed", *OUTPUT]),
     }
 
 
-def alone(recipe: NormProbe, d: int) -> Row:
+def measure_alone(recipe: NormProbe, d: int) -> Row:
     """What the norm does to tokens, which known norm it is, and its parameters.
 
     The parameters are those at the start, or are perturbed where its output is 0 at the start.

@@ -122,7 +122,7 @@ TABLES = {
                 title="same start",
             ),
         ),
-        f"{PROBE}.alone",
+        f"{PROBE}.measure_alone",
     ),
     "growth": Table(
         "one untrained network",

@@ -83,10 +83,10 @@ def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=TABLES["compared"].names)
 
 
-Shown = Literal["fails", "undecided", "same", "worse", "better"]
+Outcome = Literal["fails", "undecided", "same", "worse", "better"]
 
 
-def outcome(row: Mapping[str, Any]) -> Shown:
+def outcome(row: Mapping[str, Any]) -> Outcome:
     """What a row of table compared shows; same is a difference of less than ``RELEVANT``."""
     low, high = row["difference_low"], row["difference_high"]
     if row["failed"]:

@@ -109,7 +109,7 @@ TABLES = {
     "chosen": Table(
         "one trained model at the schedule that was chosen for its network",
         (*LOSSES, shared.AT_EDGE),
-        "normscope.statistics.tuning.chosen",
+        "normscope.statistics.tuning.choose",
         learned=shared.LEARNED,
     ),
     "by_block": Table(

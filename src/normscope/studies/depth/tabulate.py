@@ -9,7 +9,7 @@ from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import select, split, summarize
-from normscope.statistics.tuning import chosen
+from normscope.statistics.tuning import choose
 from normscope.studies.depth.recipe import DepthTables
 from normscope.studies.depth.tables import (
     ARITHMETIC,
@@ -43,7 +43,7 @@ def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame
     return {
         "blocks": blocks,
         "losses": losses,
-        "chosen": chosen(losses, SHAPE, by="capped_loss", setting=SCHEDULE),
+        "chosen": choose(losses, SHAPE, by="capped_loss", setting=SCHEDULE),
         "by_block": by_block(blocks, recipe.level),
         "rates": of_models,
         "layers": by_layer(of_models),
@@ -199,7 +199,7 @@ def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
     At the rate ``tuned``, each of the two has the learning rate that was chosen for it.
     ``gained`` is the capped loss without warm-up minus that with the longest one.
     """
-    tuned = chosen(losses, [*SHAPE, "warmup_steps"], by="capped_loss").assign(rate="tuned")
+    tuned = choose(losses, [*SHAPE, "warmup_steps"], by="capped_loss").assign(rate="tuned")
     at_rates = losses.assign(rate=losses["learning_rate"].map("{:g}".format))
     table, rows = TABLES["warm_ups"], []
     for key, group in split(pd.concat([at_rates, tuned]), table.keys):

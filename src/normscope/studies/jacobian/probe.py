@@ -77,14 +77,14 @@ def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[B
     return validation_windows(tokens.val, T, windows), draw(as_tensor(tokens.train), T, windows, g)
 
 
-class Seen(NamedTuple):
+class NormPass(NamedTuple):
     """What passed a norm: its input x and the gradient dy at its output, each (tokens, d)."""
 
     x: Tensor
     dy: Tensor
 
 
-def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
+def at_norms(model: Transformer, batch: Batch) -> dict[str, NormPass]:
     """What passes each norm in one forward and backward pass of the mean loss."""
     tokens, targets = batch
     with passing(norm_layers(model)) as seen:
@@ -92,12 +92,12 @@ def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
     outputs = [output for _, output in seen.values()]
     grads = torch.autograd.grad(loss, outputs) if outputs else ()
     return {
-        name: Seen(x.detach().flatten(0, -2), dy.flatten(0, -2))
+        name: NormPass(x.detach().flatten(0, -2), dy.flatten(0, -2))
         for (name, (x, _)), dy in zip(seen.items(), grads, strict=True)
     }
 
 
-def _backward(layer: nn.Module, seen: Seen) -> Tensor:
+def _backward(layer: nn.Module, seen: NormPass) -> Tensor:
     """dL/dx of one layer alone, by autograd."""
     x = seen.x.requires_grad_()
     (dx,) = transposed_product(layer(x), x, seen.dy)
@@ -105,7 +105,7 @@ def _backward(layer: nn.Module, seen: Seen) -> Tensor:
     return dx
 
 
-def _measure(layer: nn.Module, seen: Seen) -> dict[str, float]:
+def _measure(layer: nn.Module, seen: NormPass) -> dict[str, float]:
     """The measures of a layer; without token statistics, only those that do not need z."""
     exact = _backward(layer, seen)
     if not isinstance(layer, TokenNorm):
@@ -174,7 +174,7 @@ def decompose_norms(model: Transformer, validation: Batch, training: Batch) -> l
         training: what ``published`` is measured on: LayerNorm with the gradient of the model.
     """
     layers, heads = norm_layers(model), names(model)
-    seen_by: dict[str, dict[str, Seen]] = {}
+    seen_by: dict[str, dict[str, NormPass]] = {}
     for signal, context in signals(model).items():
         with context:
             seen_by[signal] = at_norms(model, validation)

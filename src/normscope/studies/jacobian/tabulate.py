@@ -8,7 +8,7 @@ import pandas as pd
 from normscope.io.tables import collect
 from normscope.measure.names import SURROGATES
 from normscope.statistics.summary import describe, select, split, summarize
-from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.statistics.tuning import choose, commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
 from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
 from normscope.studies.outcome import trained_models
@@ -94,7 +94,7 @@ def choose_rates(losses: pd.DataFrame) -> pd.DataFrame:
     A run that diverged has the loss of a uniform predictor (``normscope.statistics.outcome``).
     """
     table = losses.assign(diverged=losses["diverged_at"].notna())
-    return chosen(table, VARIED, by="capped_loss")[TABLES["chosen"].names]
+    return choose(table, VARIED, by="capped_loss")[TABLES["chosen"].names]
 
 
 def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:

@@ -74,7 +74,7 @@ TABLES = {
     "chosen": Table(
         "one trained model at the learning rate that was chosen for it",
         (*RUN, AT_EDGE),
-        "normscope.statistics.tuning.chosen",
+        "normscope.statistics.tuning.choose",
     ),
     "arms": Table(
         "one arm and placement of a protocol",

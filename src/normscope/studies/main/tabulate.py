@@ -13,7 +13,7 @@ import pandas as pd
 from normscope.io.tables import collect
 from normscope.io.texts import text_folder
 from normscope.statistics.summary import describe, paired_difference, select, split
-from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.statistics.tuning import choose, commonest_setting
 from normscope.studies.cells import Cell
 from normscope.studies.main.measures import FOLDINGS, GROWTH, LAWS, MEASURES, PARTS
 from normscope.studies.main.published import compare_published
@@ -42,7 +42,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
     starts: dict[str, dict[str, str]] = {STARTS: {}}
     networks = collect(inputs.probes, "networks.csv", starts)
     runs = all_runs(recipe, inputs, curves, probed)
-    picked = chosen(runs, COMPARED, by="capped_loss")
+    picked = choose(runs, COMPARED, by="capped_loss")
     level = recipe.level
     return {
         "runs": runs,

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from normscope.errors import Explained
 from normscope.hub.prompts import SET, PromptsError, read_prompts
-from normscope.hub.recipe import DirectorySource, Measured, ModelName, Sourced
+from normscope.hub.recipe import DirectorySource, Measurement, ModelName, ModelReference
 from normscope.io.corpus import Line
 from normscope.io.files import SUMS
 from normscope.io.names import survives_tables
@@ -17,7 +17,7 @@ from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.study import Settings, Stages, Study
 
 
-class Listed(Strict):
+class ModelFacts(Strict):
     """Where a model stands among the others."""
 
     name: Annotated[ModelName, AfterValidator(survives_tables)]
@@ -30,22 +30,22 @@ class Listed(Strict):
     )
 
 
-class PretrainedModel(Sourced, Listed):
+class PretrainedModel(ModelReference, ModelFacts):
     """A model, and where it stands among the others."""
 
     @property
-    def decides(self) -> Measured:
+    def decides(self) -> Measurement:
         """What is measured: not its name and family, nor how long a download may take."""
-        parts = {name: getattr(self, name) for name in Sourced.model_fields}
+        parts = {name: getattr(self, name) for name in ModelReference.model_fields}
         if (limit := type(self.source).model_fields.get("timeout_s")) is not None:
             parts["source"] = self.source.model_copy(update={"timeout_s": limit.default})
-        return Measured(**parts)
+        return Measurement(**parts)
 
 
 class PretrainedTables(Strict):
     """The settings of the tables."""
 
-    models: list[Listed]
+    models: list[ModelFacts]
     resamples: PositiveInt
     level: float
 
@@ -83,7 +83,7 @@ class Pretrained(Study):
         """Every model by its name."""
         return {model.name: model for model in self.models}
 
-    def probes(self) -> dict[str, Measured]:
+    def probes(self) -> dict[str, Measurement]:
         return {name: model.decides for name, model in self.by_name().items()}
 
     def records(self) -> list[str]:
@@ -94,11 +94,11 @@ class Pretrained(Study):
         return [f"pretrained/probes/{name}/{file}" for name in self.probes() for file in files]
 
     def tabulation(self, settings: Settings) -> PretrainedTables:
-        def listed(model: PretrainedModel) -> dict[str, Any]:
-            return {name: getattr(model, name) for name in Listed.model_fields}
+        def facts(model: PretrainedModel) -> dict[str, Any]:
+            return {name: getattr(model, name) for name in ModelFacts.model_fields}
 
         return PretrainedTables(
-            models=[Listed(**listed(model)) for model in self.models],
+            models=[ModelFacts(**facts(model)) for model in self.models],
             resamples=self.resamples,
             level=settings.level,
         )

@@ -9,7 +9,7 @@ from normscope.hub.prompts import SET, Prompt, read_prompts
 from normscope.io.stored import read
 from normscope.io.tables import collect
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.grid import Listed, PretrainedTables
+from normscope.studies.pretrained.grid import ModelFacts, PretrainedTables
 from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.pretrained.statistics import (
     add_base,
@@ -70,7 +70,7 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     }
 
 
-def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
+def facts(probes: Path, listed: Sequence[ModelFacts]) -> pd.DataFrame:
     """One row per model: its properties, or why it could not be measured (``missing``).
 
     Raises:
@@ -87,7 +87,7 @@ def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
     return table.astype(dict.fromkeys(COUNTS, "Int64"))
 
 
-def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFrame:
+def measurements(probes: Path, listed: Sequence[ModelFacts], name: str) -> pd.DataFrame:
     """``gains``, ``norms`` or ``inside`` of all models, by prompt."""
     keys = {model.name: {"model": model.name} for model in listed}
     table = collect(probes, f"{name}.csv", keys, read_measurements)

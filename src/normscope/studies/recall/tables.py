@@ -87,7 +87,7 @@ TABLES = {
     "chosen": Table(
         "one trained model at the learning rate that was chosen for it",
         (*RUN, shared.AT_EDGE),
-        "normscope.statistics.tuning.chosen",
+        "normscope.statistics.tuning.choose",
         learned=LEARNED,
     ),
     "cells": Table(

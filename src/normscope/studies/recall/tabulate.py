@@ -9,7 +9,7 @@ from normscope.io.tables import collect
 from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects
 from normscope.statistics.summary import select, split, summarize
-from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.statistics.tuning import choose, commonest_setting
 from normscope.studies.outcome import with_pilot
 from normscope.studies.recall.recipe import Cell, RecallTables
 from normscope.studies.recall.tables import LEVELS, MEASURES, TABLES
@@ -39,7 +39,7 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
     shown = select(with_levels, task=recipe.task, learning_rate=recipe.learning_rate)
     return {
         "runs": with_levels,
-        "chosen": chosen(with_levels, ["task", "arm"], by="loss"),
+        "chosen": choose(with_levels, ["task", "arm"], by="loss"),
         "cells": by_cell(runs, recipe.level),
         "best": best_rates(runs),
         "curves": collect(inputs.models, "curves.csv", keys)[TABLES["curves"].names],
@@ -80,14 +80,14 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per task and arm that was trained at several learning rates.
 
     ``loss`` and ``accuracy`` are means over ``n`` seeds, each at the rate that was chosen for it
-    (``normscope.statistics.tuning.chosen``), and ``best`` is the rate of most of
+    (``normscope.statistics.tuning.choose``), and ``best`` is the rate of most of
     them. Rates at which a run diverged are not chosen.
     """
     rows = []
     for key, group in split(runs, ["task", "arm"]):
         tried = group["learning_rate"]
         row: dict = key | {"rates": tried.nunique()}
-        ends = chosen(group[~tried.isin(tried[group["diverged_at"].notna()])], [], by="loss")
+        ends = choose(group[~tried.isin(tried[group["diverged_at"].notna()])], [], by="loss")
         if len(ends):
             most = commonest_setting(ends)
             row |= {"best": most["rate"], "at_edge": most["at_edge"], "n": len(ends)}

@@ -19,7 +19,7 @@ from normscope.pages.drawing import Look
 from normscope.statistics.levels import FEWEST
 from normscope.studies.card import pages, tabulate
 from normscope.studies.card.grid import COMPARED, UNTRAINED, Card, Regime, budgets
-from normscope.studies.card.probe import alone, probe
+from normscope.studies.card.probe import measure_alone, probe
 from normscope.studies.card.recipe import CardTables, NormProbe
 from normscope.studies.stage import ProbeInputs
 from normscope.studies.study import Settings
@@ -251,6 +251,6 @@ def test_a_norm_whose_output_is_zero_at_the_start_is_measured_with_other_gains(
         norm=Norm(statistic="custom", custom=custom),
         **{"windows": 2, "depths": [3], "inits": ["gpt2"], "seeds": [3]},
     )
-    row = alone(measured, 32)
+    row = measure_alone(measured, 32)
     assert row["scale"] == pytest.approx(scale, abs=1e-9, nan_ok=True)
     assert row["nearest"] == ("" if math.isnan(scale) else "rmsnorm")

@@ -12,7 +12,7 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.statistics.outcome import with_outcome
-from normscope.statistics.tuning import chosen
+from normscope.statistics.tuning import choose
 from normscope.studies.cells import Cell
 from normscope.studies.main import tabulate as aggregate
 
@@ -40,7 +40,7 @@ def runs() -> pd.DataFrame:
 
 def compared(table: pd.DataFrame) -> dict[str, dict]:
     """The row of each arm."""
-    picked = chosen(table, aggregate.COMPARED, by="capped_loss")
+    picked = choose(table, aggregate.COMPARED, by="capped_loss")
     arms = aggregate.compare(table, picked, BASELINE, 0.95)
     return {row["arm"]: row for row in arms.to_dict("records")}
 

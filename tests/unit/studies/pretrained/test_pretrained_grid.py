@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from normscope.hub.recipe import Measured
+from normscope.hub.recipe import Measurement
 from normscope.studies.pretrained.grid import Pretrained, PretrainedModel
 
 HUB = {"kind": "hub", "repo": "openai-community/gpt2", "revision": "main"}
@@ -49,7 +49,7 @@ INVALID = [
 @pytest.mark.parametrize(("key", "source"), INVALID, ids=str)
 def test_an_invalid_source_is_refused(key, source):
     with pytest.raises(ValidationError, match=key):
-        Measured.model_validate({"source": source})
+        Measurement.model_validate({"source": source})
 
 
 def test_name_family_and_base_decide_nothing():

@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import geometric_mean, select
-from normscope.statistics.tuning import chosen
+from normscope.statistics.tuning import choose
 from normscope.studies.arms import arm_legend, arm_look, in_order, line_look
 from normscope.studies.recall.figures import (
     describe_arm,
@@ -82,7 +82,7 @@ def draw(
     first = select(select_cells(tables["runs"], published), seed=seed)
     wanted = pd.DataFrame(corrected, columns=KEYS)[["task", "arm"]].drop_duplicates()
     tried = wanted.merge(tables["runs"])
-    picked = chosen(tried, ["task", "arm"], by="loss")
+    picked = choose(tried, ["task", "arm"], by="loss")
     figure, axes = style.canvas(look.width_mm, 130, 2, 3, shared=False)
     for kind, row, models in zip(KINDS, axes, (first, picked), strict=True):
         keys = models[[*KEYS, "seed"]]

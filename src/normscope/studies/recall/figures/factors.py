@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import describe, select
-from normscope.statistics.tuning import chosen
+from normscope.statistics.tuning import choose
 from normscope.studies.arms import arm_look, in_order
 from normscope.studies.recall.figures import describe_sample
 
@@ -37,7 +37,7 @@ def draw(
 ) -> tuple[Figure, str]:
     """One row per norm, of one task's runs at the rates chosen for each."""
     runs = select(tables["runs"], task=task)
-    models = chosen(runs[runs["arm"].isin(norms)], ["arm"], by="loss")
+    models = choose(runs[runs["arm"].isin(norms)], ["arm"], by="loss")
     arms = in_order(list(models["arm"]))
     height = MM_PER_ROW * len(arms) + REST_MM
     figure, axes = style.canvas(look.width_mm, height, 1, len(COLUMNS))
