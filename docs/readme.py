@@ -67,7 +67,7 @@ def answer_table(verdicts: Verdicts, findings: Findings) -> PageTable:
     """
     rows = []
     for name, question in findings.questions.items():
-        for answer in question.answers:
+        for answer in question.sentences.values():
             verdict = verdicts.by_key[answer.statement]
             if not is_supported(answer, verdict):
                 place, now = answer.comparison or "main", verdict.results.get(answer.comparison)

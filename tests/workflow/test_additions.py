@@ -77,7 +77,6 @@ ENTRY = """
 
 worst:
   title: The worst run
-  category: Loss
   caption: "The greatest loss, {of} all: 'shown' as a \\"point\\"."
   tables: [runs, recall.runs]
   params: {seeds: {config: recall.published.seeds}}

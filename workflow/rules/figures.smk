@@ -22,7 +22,7 @@ for figure, entry in FIGURES.items():
             report(
                 f"results/paper/figures/{figure}.svg",
                 caption="../report/figure.rst",
-                category=entry.category,
+                category=entry.study,
             ),
         log:
             f"results/logs/figures/{figure}.log",

@@ -46,7 +46,6 @@ class Figure(Strict):
         default=None,
         description="title, statement and verdict: the title where this is its verdict",
     )
-    category: Text = Field(description="where Snakemake's report lists it")
     caption: Text = Field(description="what is shown, reStructuredText; the drawing adds n")
     tables: Annotated[list[Text], NonEmpty, Distinct] = Field(
         description="the study's tables; those of another study as study.table"

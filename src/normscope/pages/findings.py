@@ -1,6 +1,7 @@
 """The answers to the questions of data/findings.yaml, with the numbers of a run."""
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from normscope.pages.statements import effect
@@ -31,19 +32,31 @@ def is_supported(answer: Answer, verdict: Verdict | None) -> bool:
     return result is not None and result.n > 0 and result.outcome == answer.outcome
 
 
-def words(findings: Findings, run: Verdicts, evidence: Verdicts | None) -> dict[str, Any]:
+def words(
+    findings: Findings, run: Verdicts, evidence: Verdicts | None, figures: Collection[str]
+) -> dict[str, Any]:
     """The words of the questions: ``questions``, and ``opening``, the first answers of some.
 
     A question has name, asks, ``found`` (its answer in short; empty if a sentence has no support),
     figure, and answers, each with ``says``, ``is_kept`` (whether it is the evidence's) and
-    ``here``, what this run found instead of it.
+    ``here``, what this run found instead of it. So has each of its documents, with title, figure,
+    ``did``, and ``document``, the name that its cards have.
+
+    Args:
+        figures: Names of those that the page has.
     """
     questions = []
     for name, question in findings.questions.items():
         answers = [_answer(one, run, evidence) for one in question.answers]
         headline = question.found if all(one["says"] for one in answers) else ""
         words = {"name": name, "asks": question.asks, "figure": question.figure}
-        questions.append({**words, "found": headline, "answers": answers})
+        documents = []
+        for one in question.published:
+            head = run.documents[run.by_key[one.corrected.statement].document]
+            figure = next((name for name in one.figures if name in figures), "")
+            about = {"document": head.name, "title": head.title, "did": one.did, "figure": figure}
+            documents.append(about | _answer(one.corrected, run, evidence))
+        questions.append({**words, "found": headline, "answers": answers, "documents": documents})
     return {"questions": questions, "opening": [one["answers"][0] for one in questions[:FIRST]]}
 
 

@@ -96,7 +96,7 @@ def collect(
         "scale": scale,
         "kept": len(kept),
         "totals": counts,
-        **questions.words(findings, verdicts, evidence),
+        **questions.words(findings, verdicts, evidence, figures),
     }
     return Frame(
         words,

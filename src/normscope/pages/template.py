@@ -78,7 +78,8 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
             text = fill(templates, SECTION.format(study), known | offered)
             sections.append(Markdown(text))
     drawn = {name: figure(name, *shown) for name, shown in frame.figures.items()}
-    in_questions = [one["figure"] for one in frame.words.get("questions", ())]
+    questions = frame.words.get("questions", ())
+    in_questions = [one["figure"] for of in questions for one in (of, *of.get("documents", ()))]
     words = {
         **frame.words,
         **frame.sections,

@@ -37,6 +37,20 @@ class Answer(Strict):
     outcome: Outcome
 
 
+class Published(Strict):
+    """A document as published, and what its corrected version shows.
+
+    Args:
+        did: What the document did.
+        figures: Of these, the first that a page has is shown.
+        corrected: A sentence on a statement of the document.
+    """
+
+    did: Text
+    figures: Annotated[list[str], Field(min_length=1)]
+    corrected: Answer
+
+
 class Question(Strict):
     """A question about norms.
 
@@ -46,6 +60,7 @@ class Question(Strict):
         answers: Sentences with numbers, the most important one first.
         statements: The keys of those that belong to it.
         contradictions: Pairs of statements that cannot both hold.
+        published: Documents that are shown as published and corrected.
     """
 
     asks: Text
@@ -54,6 +69,13 @@ class Question(Strict):
     answers: Annotated[list[Answer], Field(min_length=1)]
     statements: Annotated[list[str], Field(min_length=1)]
     contradictions: list[tuple[str, str]] = Field(default=[])
+    published: list[Published] = Field(default=[])
+
+    @property
+    def sentences(self) -> dict[str, Answer]:
+        """All sentences with numbers, by their places in the file."""
+        corrected = {f"published.{i}.corrected": a.corrected for i, a in enumerate(self.published)}
+        return {f"answers.{i}": answer for i, answer in enumerate(self.answers)} | corrected
 
 
 class Findings(Strict):
@@ -102,13 +124,14 @@ def _problems(
         pairs = [key for pair in question.contradictions for key in pair]
         named: list[tuple[str, str, Collection[str]]]
         named = [("statements", key, statements) for key in [*question.statements, *pairs]]
-        for i, answer in enumerate(question.answers):
-            named.append((f"answers.{i}.statement", answer.statement, statements))
+        for place, answer in question.sentences.items():
+            named.append((f"{place}.statement", answer.statement, statements))
             if answer.statement in statements:
                 known = statements[answer.statement].comparisons
-                named.append((f"answers.{i}.comparison", answer.comparison, known))
+                named.append((f"{place}.comparison", answer.comparison, known))
         if figures is not None:
-            named.append(("figure", question.figure, figures))
+            shown = [figure for one in question.published for figure in one.figures]
+            named += [("figure", figure, figures) for figure in (question.figure, *shown)]
         for place, word, known in named:
             if word not in known:
                 yield f"{name}.{place}: unknown {word!r}; {suggest(word, filter(None, known))}"

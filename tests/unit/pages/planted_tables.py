@@ -169,7 +169,7 @@ KINDS = ("published", "restored", "filter", "filter")
 
 def jacobian(case: Case) -> Tables:
     """Two protocols of LayerNorm; a surrogate's cost is 0.1 (i + seed) of the i-th rule."""
-    losses, costs, surrogates, sigma = [], [], [], []
+    losses, costs, sigma, layers = [], [], [], []
     lost = "layernorm" in case.lost
     settings = itertools.product(("script", "small"), ("softmax", "sigmoid"), ("fa", "backprop"))
     for protocol, attention, feedback in settings:
@@ -180,10 +180,10 @@ def jacobian(case: Case) -> Tables:
             for seed in case.seeds:
                 end = {"failed": int(lost), "diverged_at": STEP if lost else NAN}
                 losses.append(cell | {"learning_rate": 0.01, "seed": seed} | end)
-                if i:
-                    cost = 0.0 if lost else 0.1 * (i + seed)
-                    failed = int(lost or seed == max(case.seeds))
-                    surrogates.append(cell | {"seed": seed, "cost": cost, "failed": failed})
+                for index in () if i or lost else (0, 1):
+                    layer = {"seed": seed, "layer": str(index), "index": index, "d": 4}
+                    layer |= {"signal": "own", "variant": "published", "r_mean": (index + 1) / 4}
+                    layers.append(cell | layer)
             if i:
                 costs.append(cell | case.estimate(0.1 * i))
             for step in () if lost else (10, 20):
@@ -192,8 +192,8 @@ def jacobian(case: Case) -> Tables:
         "jacobian",
         losses=losses,
         costs=costs,
-        surrogates=surrogates,
         sigma=sigma,
+        layers=layers,
     )
 
 
@@ -267,7 +267,11 @@ def pretrained(case: Case) -> Tables:
     ]
     h25 = {"experiment": "h25", "family": "OPT", "metric": "gain_hidden_states", "rho": 0.5}
     h25 |= {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1", "n": 25}
-    return planted("pretrained", by_model=by_model, h25_models=[h25])
+    told = {"experiment": "gpt2", "model": "gpt2-xl", "category": "Novel"}
+    told |= {"entropy": 3.0, "gain": 1.1}
+    ratio = {"experiment": "final_norm", "model": "ours", "metric": "gain_hidden_states"}
+    tables = {"by_model": by_model, "h25_models": [h25], "observations": [told]}
+    return planted("pretrained", **tables, references=[ratio | {"value": 0.9}])
 
 
 PLANTED: dict[str, Callable[[Case], Tables]] = {

@@ -15,7 +15,7 @@ from normscope.pilot import read_project
 from normscope.studies.stage import FOLDER
 
 TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
-LOSS = {"title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}
+LOSS = {"title": "Loss", "caption": "Shown.", "tables": ["runs"]}
 
 
 class Cell(NamedTuple):

@@ -84,12 +84,13 @@ def test_a_verdict_says_what_disagrees_or_would_decide_it():
 def asked(outcome: str) -> Findings:
     answer = {"says": "By {effect}, {0}.", "statement": "claimed", "outcome": outcome}
     question = {"asks": "Why?", "found": "So", "figure": "loss", "answers": [answer]}
+    question["published"] = [{"did": "It did.", "figures": ["loss", "gain"], "corrected": answer}]
     question |= {"statements": ["mixed"], "contradictions": [("mixed", "fact")]}
     return Findings.model_validate({"questions": {"why": question}})
 
 
 def answered(findings: Findings, here: Verdicts, evidence: Verdicts | None) -> tuple:
-    (question,) = words(findings, here, evidence)["questions"]
+    (question,) = words(findings, here, evidence, ["gain"])["questions"]
     (answer,) = question["answers"]
     return question["found"], answer["says"], answer["is_kept"], answer["here"]
 
@@ -104,6 +105,13 @@ def test_an_answer_stands_with_numbers_only_where_its_outcome_came_out():
     plain = "It is claimed. 0.020 [0.010, 0.030] nats, n = 12: as claimed"
     kept = run(verdict("claimed", OPPOSITE))
     assert answered(asked("opposite"), RUN, kept) == ("", "", False, plain)
+
+
+def test_a_document_is_shown_with_the_first_figure_of_the_page_and_its_corrected_sentence():
+    (question,) = words(asked("as claimed"), RUN, None, ["gain"])["questions"]
+    (document,) = question["documents"]
+    assert (document["figure"], document["document"]) == ("gain", "A. Author 2026")
+    assert document["says"] == question["answers"][0]["says"]
 
 
 def test_the_evidence_completes_a_run_where_it_has_no_data():

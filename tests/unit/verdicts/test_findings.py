@@ -16,7 +16,14 @@ STATEMENTS = {key: Statement.model_validate(ENTRY) for key in ("alike", "worse")
 ANSWER = {"says": "By {effect}, {0}.", "statement": "alike", "comparison": "longer"}
 ANSWER |= {"outcome": "as claimed"}
 QUESTION: dict[str, Any] = {"asks": "Are they alike?", "found": "They are", "figure": "loss"}
-QUESTION |= {"answers": [ANSWER], "statements": ["alike"], "contradictions": [["alike", "worse"]]}
+SHOWN = {"did": "It trained one.", "figures": ["gain", "loss"], "corrected": ANSWER}
+WRONG = overlay(SHOWN, {"corrected": {"comparison": "longr"}})
+QUESTION |= {
+    "published": [SHOWN],
+    "answers": [ANSWER],
+    "statements": ["alike"],
+    "contradictions": [["alike", "worse"]],
+}
 
 
 def loaded(folder: Path, content: dict[str, Any]) -> Findings:
@@ -43,6 +50,8 @@ def test_questions_name_their_statements_and_what_these_contradict(tmp_path):
         ({"says": "By {efect}."}, "kind.answers.0.says: only .effect., and .0. and .1. for"),
         ({"sayz": "By."}, "kind.answers.0.sayz: unknown key; did you mean says?"),
         ({"answers": []}, "kind.answers: "),
+        ({"published": [overlay(SHOWN, {"figures": ["los"]})]}, "kind.figure: unknown 'los'; did"),
+        ({"published": [WRONG]}, "kind.published.0.corrected.comparison: unknown 'longr'; did"),
     ],
 )
 def test_a_wrong_question_is_refused_with_its_place_and_the_closest(changes, message, tmp_path):

@@ -211,7 +211,7 @@ TABLES = {
                 **R,
             ),
             p_value("p_deviation", "its p-value"),
-            LOG_GAIN[0].but(title="geometric mean", format=decimals(4, log=True)),
+            LOG_GAIN[0].but(title="geometric mean"),
             *LOG_GAIN[1:],
             p_value("p", "p-value of the log-gain against 0"),
             *estimate("r", "correlation of entropy with the gain", title="raw r", **R),

@@ -13,23 +13,23 @@ from normscope.statistics import summary
 from normscope.studies.depth.figures import COLORS, describe_sample, legend_below, select
 from normscope.studies.depth.tables import INITS, LAYERS, RELATIVE
 
-STARTS = ("gpt2", "xavier")
+PANELS = (("gpt2", True), ("xavier", True), ("xavier", False))  # start, residual connections
 DRAWN: dict = {"color": "0.4", "linestyle": ":", "linewidth": 1.4}  # the tutorial's curve
 WIDTHS = dict(zip(PLACEMENTS, (2.4, 1.8, 1.2, 0.8, 2.0, 1.6, 1.0, 0.6), strict=True))
 FIRST = 2  # the gradient of the first block may be far above all others
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """One panel per initialization, one line per placement, at the greatest depth."""
-    table = select(tables["by_block"], *STARTS)
-    table = summary.select(table, state="start", measure=RELATIVE, residual=True)
+    """One line per placement, at the greatest depth, with and without residual connections."""
+    table = summary.select(tables["by_block"], state="start", measure=RELATIVE)
+    table = select(table, "gpt2", "xavier")
     table = table[(table["depth"] == table["depth"].max()) & (table["block"] >= FIRST)]
-    starts = [start for start in STARTS if (table["init"] == start).any()]
-    figure, axes = style.canvas(look.width_mm, 80, 1, max(1, len(starts)), shared=False)
-    if not starts:
+    table = table[table["init"].eq("xavier") | table["residual"]].sort_values("block")
+    figure, axes = style.canvas(look.width_mm, 80, 1, len(PANELS), shared=False)
+    if table.empty:
         return figure, style.say(axes[0, 0], "no model was measured")
-    for axis, start in zip(axes[0], starts, strict=True):
-        shown = summary.select(table, init=start).sort_values("block")
+    for axis, (start, residual) in zip(axes[0], PANELS, strict=True):
+        shown = summary.select(table, init=start, residual=residual)
         for placement in PLACEMENTS:
             line = summary.select(shown, placement=placement)
             color = {"color": COLORS[placement]}
@@ -38,11 +38,12 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             axis.fill_between(line["block"], *ends, alpha=0.25, linewidth=0, **color)
         # its layer is a sublayer, of which a block has two
         left = LAYERS["sublayer"] * (shown["block"].max() - shown["block"])
-        axis.plot(shown["block"], 0.7 + 0.3 * 0.9**left, **DRAWN)
+        axis.plot(shown["block"], 0.7 + 0.3 * 0.9**left if residual else 0.8**left, **DRAWN)
         style.log_y(axis)
         axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         axis.set_xlabel("block")
-        axis.set_title(f"{INITS[start]}, {style.sample_size(shown['n'])}")
+        without = "" if residual else ",\nno residual connections"
+        axis.set_title(f"{INITS[start]}{without}, {style.sample_size(shown['n'])}")
     axes[0, 0].set_ylabel("gradient, relative to that\nat the last block")
     legend_below(figure, table["placement"], {"as the tutorial draws it": DRAWN}, ncols=5)
     bands = f"bands: {look.level:.0%} t intervals of the logarithm over them."
