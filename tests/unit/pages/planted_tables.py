@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from drawings import FIGURES, Drawn, draw
 
-from normscope.studies.depth.tables import ANGLES, RELATIVE
+from normscope.studies.depth.tables import RELATIVE
 from normscope.studies.recall.tabulate import with_factors
 from normscope.studies.stage import declared_tables
 
@@ -168,8 +168,8 @@ KINDS = ("published", "restored", "filter", "filter")
 
 
 def jacobian(case: Case) -> Tables:
-    """Two protocols of LayerNorm; a surrogate's cost is 0.1 (i + seed) of the i-th rule."""
-    losses, costs, sigma, layers = [], [], [], []
+    """Two protocols of LayerNorm; the mean cost of the i-th surrogate is 0.1 i."""
+    costs, sigma, layers = [], [], []
     lost = "layernorm" in case.lost
     settings = itertools.product(("script", "small"), ("softmax", "sigmoid"), ("fa", "backprop"))
     for protocol, attention, feedback in settings:
@@ -178,8 +178,6 @@ def jacobian(case: Case) -> Tables:
         for i, (rule, place, share) in enumerate((("exact", "all", 1.0), *RULES, DOSE)):
             cell = setting | {"norm_backward": rule, "surrogates_in": place, "radial_share": share}
             for seed in case.seeds:
-                end = {"failed": int(lost), "diverged_at": STEP if lost else NAN}
-                losses.append(cell | {"learning_rate": 0.01, "seed": seed} | end)
                 for index in () if i or lost else (0, 1):
                     layer = {"seed": seed, "layer": str(index), "index": index, "d": 4}
                     layer |= {"signal": "own", "variant": "published", "r_mean": (index + 1) / 4}
@@ -188,13 +186,7 @@ def jacobian(case: Case) -> Tables:
                 costs.append(cell | case.estimate(0.1 * i))
             for step in () if lost else (10, 20):
                 sigma.append(cell | {"step": step} | case.estimate(1.0 + i))
-    return planted(
-        "jacobian",
-        losses=losses,
-        costs=costs,
-        sigma=sigma,
-        layers=layers,
-    )
+    return planted("jacobian", costs=costs, sigma=sigma, layers=layers)
 
 
 INITS = ("gpt2", "xavier")
@@ -202,30 +194,24 @@ INITS = ("gpt2", "xavier")
 
 def depth(case: Case) -> Tables:
     """Networks of two depths; without residual connections sizes are lost by 1e-4 a block."""
-    by_block, trainability, models = [], [], []
+    by_block, models = [], []
     places = [("layernorm", "pre"), ("layernorm", "post"), ("none", "none")]
     for (arm, place), residual, deep in itertools.product(places, (True, False), (2, 5)):
         lost = arm in case.lost
         shape = {"arm": arm, "placement": place, "residual": residual, "depth": deep}
-        for measure, state, init in itertools.product(
-            ("activation_rms", RELATIVE, "largest", "smallest", *ANGLES),
-            ("start", "trained"),
-            INITS,
-        ):
+        for state, init in itertools.product(("start", "trained"), INITS):
             for block in range(0 if lost else deep + 1):
-                size = 80.0 if measure in ANGLES else (1.1 if residual else 1e-4) ** block
+                size = (1.1 if residual else 1e-4) ** block
                 numbers = {k: size if k != "n" else v for k, v in case.estimate(size).items()}
-                row = {"init": init, "state": state, "measure": measure, "block": block}
+                row = {"init": init, "state": state, "measure": RELATIVE, "block": block}
                 by_block.append(shape | row | numbers)
         for rate, warm_up in itertools.product(RATES, (0, 5)):
             row = {"init": "gpt2", "learning_rate": rate, "warmup_steps": warm_up}
-            failed = len(case.seeds) if lost else 0
-            counts = {"unigram": UNIGRAM, "diverged": failed, "failed": failed}
+            row |= {"unigram": UNIGRAM}
             size = UNIGRAM + 0.5 if lost else 2.5 + rate
-            trainability.append(shape | row | counts | case.estimate(size))
             diverged = {"capped_loss": size, "failed": int(lost), "diverged_at": 7 if lost else NAN}
             models += [shape | row | {"seed": seed} | diverged for seed in case.seeds]
-    return planted("depth", by_block=by_block, losses=models, trainability=trainability)
+    return planted("depth", by_block=by_block, losses=models)
 
 
 def textbook(case: Case) -> Tables:

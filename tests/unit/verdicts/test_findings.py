@@ -16,14 +16,11 @@ STATEMENTS = {key: Statement.model_validate(ENTRY) for key in ("alike", "worse")
 ANSWER = {"says": "By {effect}, {0}.", "statement": "alike", "comparison": "longer"}
 ANSWER |= {"outcome": "as claimed"}
 QUESTION: dict[str, Any] = {"asks": "Are they alike?", "found": "They are", "figure": "loss"}
-SHOWN = {"did": "It trained one.", "figures": ["gain", "loss"], "corrected": ANSWER}
+QUESTION["published"] = [
+    SHOWN := {"did": "It trained one.", "figures": ["gain", "loss"], "corrected": ANSWER}
+]
 WRONG = overlay(SHOWN, {"corrected": {"comparison": "longr"}})
-QUESTION |= {
-    "published": [SHOWN],
-    "answers": [ANSWER],
-    "statements": ["alike"],
-    "contradictions": [["alike", "worse"]],
-}
+QUESTION |= {"answers": [ANSWER], "statements": ["alike"], "contradictions": [["alike", "worse"]]}
 
 
 def loaded(folder: Path, content: dict[str, Any]) -> Findings:
