@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.jacobian.figures import ATTENTION
 
 COLUMNS = {  # the script's, and what a gradient without a preferred direction gives at width d
     "r_mean": ("share along\nthe mean", lambda d: 1 / d),
@@ -16,7 +17,6 @@ COLUMNS = {  # the script's, and what a gradient without a preferred direction g
     "cos_center_scale": ("cosine of\ncenter_scale", lambda d: (1 - 1 / (d - 1)) ** 0.5),
     "cos_straight_through": ("cosine of\nstraight_through", lambda d: (1 - 2 / d) ** 0.5),
 }
-COLORS = {"softmax": style.COLORS[0], "sigmoid": style.COLORS[2]}
 MARKS: dict[str, dict] = {
     "published": {"marker": "x", "markersize": 4, "linestyle": ""},
     "corrected": {"marker": "o", "markersize": 5, "linestyle": "", "mfc": "none"},
@@ -32,7 +32,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     n = style.sample_size([table["seed"].nunique()])
     for axis, (column, (title, isotropic)) in zip(axes[0], COLUMNS.items(), strict=True):
         for variant, mark in MARKS.items():
-            for attention, color in COLORS.items():
+            for attention, color in ATTENTION.items():
                 rows = select(table, variant=variant, attention=attention)
                 means = rows.groupby("layer")[column].mean().reindex(names)
                 axis.plot(means, range(len(names)), color=color, **mark)
@@ -41,7 +41,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         axis.set(title=title, xlabel=n)
         axis.locator_params(axis="x", nbins=3)
     style.name_rows(axes[0, 0], [name.removesuffix(".before") for name in names])
-    looks = {name: {"color": color} for name, color in COLORS.items()}
+    looks = {name: {"color": color} for name, color in ATTENTION.items()}
     looks |= {name: {"color": "0.4"} | mark for name, mark in MARKS.items()}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=4)
     return figure, f"{n} models of each attention." if names else "No model was measured."
