@@ -10,6 +10,7 @@ import yaml
 
 from normscope.config import load
 from normscope.errors import Explained
+from normscope.io.yamlfile import overlay, read_config
 from normscope.pilot import open_cells, read_project, with_pilot, with_rates
 from normscope.studies.cells import Cell
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
@@ -174,17 +175,19 @@ def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
 
 
 def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_seeds():
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    plan = Pilot.model_validate(config["pilot"])
+    config = read_config(ROOT / "config.yaml")
     rows = read_trials([ROOT / "data/pilot.csv"])
-    trained = {row.seeds for row in rows if row.study != "depth"}
-    assert trained == {" ".join(map(str, plan.seeds))}
+    losses = losses_of(rows)
+    of_texts = overlay(config, read_config(ROOT / "config/texts.yaml"))
+    for raw, is_of_it in ((config, False), (of_texts, True)):
+        plan = Pilot.model_validate({**raw["pilot"], "losses": losses})
+        seeds = {r.seeds for r in rows if r.study != "depth" and ("twelve" in r.cell) == is_of_it}
+        assert seeds == {" ".join(map(str, plan.seeds))}
+        unfinished = [str(one) for one in open_cells(raw) if plan.next_rates(one.study, one.cell)]
+        assert not unfinished
     # the rates of depth were chosen on seeds of an earlier run, which no test uses either
     earlier = {int(seed) for row in rows if row.study == "depth" for seed in row.seeds.split()}
     for name in ("config.yaml", "config/paper.yaml"):
         models = load(read_project(ROOT, ROOT / name)).depth.models()
         assert models
         assert not earlier & {seed for _, seed in models}
-    whole = plan.model_copy(update={"losses": losses_of(rows)})
-    unfinished = [str(one) for one in open_cells(config) if whole.next_rates(one.study, one.cell)]
-    assert not unfinished
