@@ -17,7 +17,7 @@ PAPER = Path(os.environ.get("NORMSCOPE_PAPER", ROOT / "results" / "paper"))
 COMMAND = "pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape".split()
 
 
-def compiled(place: Path, name: str) -> str:
+def compile_example(place: Path, name: str) -> str:
     """The log of the second of two runs, without its line breaks."""
     need(shutil.which("pdflatex"), "pdflatex is not installed")
     log = ""
@@ -45,10 +45,10 @@ def test_the_example_and_everything_compile(tmp_path):
     need((PAPER / "example.tex").is_file(), f"{PAPER}/example.tex is missing: run the workflow")
     place = tmp_path / "paper"
     shutil.copytree(PAPER, place, ignore=shutil.ignore_patterns("*.json", "*.md", "*.html"))
-    log = compiled(place, "example.tex")
+    log = compile_example(place, "example.tex")
     assert "./numbers.tex" in log
     assert "./claims.tex" in log
-    log = compiled(place, with_everything(place).name)
+    log = compile_example(place, with_everything(place).name)
     for path in [*place.rglob("tables/**/*.tex"), *place.glob("figures/*.pdf")]:
         assert str(path.relative_to(place)) in log
 
@@ -57,7 +57,7 @@ def test_a_hostile_frame_compiles_and_runs_nothing(tmp_path):
     texts = [t for t in recipes.HOSTILE_TEX if t.isascii()]  # others need another engine
     for name, text in latex_files(recipes.frame(*texts), recipes.REPORT).items():
         write_text(tmp_path / name, text)
-    log = compiled(tmp_path, with_everything(tmp_path).name)
+    log = compile_example(tmp_path, with_everything(tmp_path).name)
     assert "/etc/passwd" not in log
     assert not (tmp_path / "owned").exists()
     if shutil.which("pdftotext"):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 import yaml
-from recipes import changed, recipe
+from recipes import recipe, with_changes
 from torch import Tensor, nn
 
 from normscope.nn.arms import ARMS
@@ -102,7 +102,7 @@ spectra: 2
 
 def raw_grid(**changes: Any) -> dict[str, Any]:
     """The small grid with values set at dotted keys (``__`` is a dot)."""
-    return changed(GRID, "__", changes)
+    return with_changes(GRID, "__", changes)
 
 
 def depth_grid(**changes: Any) -> Depth:

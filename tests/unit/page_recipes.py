@@ -97,7 +97,7 @@ def config() -> Config:
     return load(read_project(REPORT.parents[1]))
 
 
-def shown(table: PageTable) -> list[dict[str, str]]:
+def rows_of(table: PageTable) -> list[dict[str, str]]:
     """The rows of a table, cells by their titles."""
     return [dict(zip(table.headings, row, strict=True)) for row in table.texts()]
 
@@ -215,7 +215,7 @@ def manifest(words: str = "words") -> dict[str, Any]:
     }
 
 
-def made(folder: Path, *words: str) -> str:
+def make_page(folder: Path, *words: str) -> str:
     """The page of ``frame``; its templates are written into a folder."""
     printed = frame(*words)
     text = template_text(templates(folder), printed)

@@ -35,7 +35,7 @@ SPECIAL, VOCABULARY = ["<unk>", "<s>", "</s>"], 400
 
 
 @functools.cache
-def trained() -> str:
+def tokenizer_json() -> str:
     """A byte-level BPE trained on the prompts, as JSON, with the special tokens first."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore
@@ -52,7 +52,7 @@ def trained() -> str:
 
 def tokenizer(bos: bool = True, adds: str = "$A") -> PreTrainedTokenizerFast:
     """A tokenizer with the template ``adds`` for special tokens, such as ``<s> $A``."""
-    made = Tokenizer.from_str(trained())
+    made = Tokenizer.from_str(tokenizer_json())
     made.post_processor = processors.TemplateProcessing(  # pyright: ignore
         single=adds, special_tokens=[(s, i) for i, s in enumerate(SPECIAL)]
     )

@@ -38,7 +38,7 @@ def recall_run(
     )
 
 
-def moved(module: nn.Module, seed: int = 0) -> nn.Module:
+def move(module: nn.Module, seed: int = 0) -> nn.Module:
     """Every parameter away from where it starts: no bias is 0, no gain is 1."""
     g = torch.Generator().manual_seed(seed)
     with torch.no_grad():

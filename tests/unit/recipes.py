@@ -51,7 +51,7 @@ def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> S
     )
 
 
-def changed(grid: dict[str, Any], separator: str, changes: dict[str, Any]) -> dict[str, Any]:
+def with_changes(grid: dict[str, Any], separator: str, changes: dict[str, Any]) -> dict[str, Any]:
     """A raw configuration with values set at keys whose parts are joined by a separator."""
     raw = json.loads(json.dumps(grid))  # parts that it has twice become two
     for key, value in changes.items():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from recall_recipes import moved
+from recall_recipes import move
 from recipes import DATA
 
 from normscope.measure.windows import SplitLoss
@@ -24,7 +24,7 @@ def write(folder: Path, stack: Stack, losses: Sequence[float | None]) -> Path:
     for seed, loss in zip(stack.seeds, losses, strict=True):
         torch.manual_seed(seed)
         model = Transformer(stack.model, stack.norm, stack.placement, DATA.vocab_size)
-        moved(model, seed)
+        move(model, seed)
         learner = Learner(model.eval(), seed, CPU)
         learner.curve = [{"step": LOST_AT, "train_loss": loss, "val_loss": loss}]
         if loss is None:

@@ -96,7 +96,7 @@ def edits(draw: st.DrawFn) -> tuple[str, list[tuple[str, Place, Any]]]:
     return base, drawn
 
 
-def edited(base: str, changes: list[tuple[str, Place, Any]]) -> dict[str, Any]:
+def edit(base: str, changes: list[tuple[str, Place, Any]]) -> dict[str, Any]:
     """The configuration with these edits, but for those whose place an earlier one took away."""
     raw = copy.deepcopy(BASES[base])
     for kind, at, value in changes:
@@ -144,7 +144,7 @@ def concerns(line: str, at: Place) -> bool:
 
 def check(base: str, changes: list[tuple[str, Place, Any]]) -> None:
     try:
-        config = load(overlay({}, edited(base, changes)))
+        config = load(overlay({}, edit(base, changes)))
     except ConfigError as e:
         head, *lines = str(e).splitlines()
         assert head == f"the configuration has {len(lines)} problem(s):"

@@ -59,7 +59,7 @@ def config(name: str = NAME) -> Config:
     return load(read_project(Path(), Path(name)))
 
 
-def trained(name: str = NAME) -> list[Path]:
+def plant_models(name: str = NAME) -> list[Path]:
     """Models of all jobs of depth, as far as anything reads them here."""
     paths = []
     for job, recipe in config(name).depth.trainings().items():
@@ -79,7 +79,7 @@ def check(run: Config, name: str = NAME) -> None:
 def test_a_run_of_what_was_frozen_is_registered_and_no_other(monkeypatch):
     freeze(monkeypatch)
     commit()
-    trained()
+    plant_models()
     check(config())
     frozen = read_frozen(Path("evidence"))
     assert frozen is not None
@@ -114,7 +114,7 @@ def test_what_is_not_committed_is_not_frozen(path, monkeypatch):
 
 
 def test_no_model_may_exist_when_its_test_is_frozen(monkeypatch):
-    trained()
+    plant_models()
     with pytest.raises(Explained, match=f"results/depth/models/.*before the freeze.* {FRESH}:"):
         freeze(monkeypatch)
 
@@ -133,7 +133,7 @@ def test_a_run_of_anything_else_is_refused(change, message, monkeypatch):
     freeze(monkeypatch)
     if change != "freeze":
         commit()
-    paths, run, name = trained(), config(), NAME
+    paths, run, name = plant_models(), config(), NAME
     if change == "settings":
         run = run.model_copy(update={"level": 0.9})
     if change == "name":
@@ -151,7 +151,7 @@ def test_a_run_of_anything_else_is_refused(change, message, monkeypatch):
 def test_a_repair_during_a_run_is_named_in_the_readme(monkeypatch):
     freeze(monkeypatch)
     commit()
-    trained()
+    plant_models()
     for path in ("src/code.py", "src/more.py"):
         Path(path).write_text("a = 2\n")
     commit()

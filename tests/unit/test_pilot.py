@@ -179,9 +179,10 @@ def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_se
     rows = read_trials([ROOT / "data/pilot.csv"])
     losses = losses_of(rows)
     of_texts = overlay(config, read_config(ROOT / "config/texts.yaml"))
-    for raw, is_of_it in ((config, False), (of_texts, True)):
+    for raw, is_text in ((config, False), (of_texts, True)):
         plan = Pilot.model_validate({**raw["pilot"], "losses": losses})
-        seeds = {r.seeds for r in rows if r.study != "depth" and ("twelve" in r.cell) == is_of_it}
+        tuned = [row for row in rows if row.study != "depth"]
+        seeds = {row.seeds for row in tuned if row.cell.startswith("twelve_texts-") == is_text}
         assert seeds == {" ".join(map(str, plan.seeds))}
         unfinished = [str(one) for one in open_cells(raw) if plan.next_rates(one.study, one.cell)]
         assert not unfinished

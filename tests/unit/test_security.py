@@ -64,7 +64,7 @@ def as_weights(raw: bytes, place: Path) -> None:
     load_weights(place, GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=9), {})
 
 
-def zipped(raw: bytes) -> bytes:
+def zip_archive(raw: bytes) -> bytes:
     """As torch saves, with another pickle in it."""
     sound, made = io.BytesIO(), io.BytesIO()
     torch.save({"w": torch.zeros(2)}, sound)
@@ -79,7 +79,7 @@ def zipped(raw: bytes) -> bytes:
     ("load", "pack"),
     [
         (as_meta, bytes),
-        *((load, pack) for load in (as_checkpoint, as_weights) for pack in (bytes, zipped)),
+        *((load, pack) for load in (as_checkpoint, as_weights) for pack in (bytes, zip_archive)),
     ],
     ids=["meta.pkl", "checkpoint", "checkpoint, zipped", "weights", "weights, zipped"],
 )

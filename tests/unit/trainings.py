@@ -60,9 +60,7 @@ def to_end(trainer: Trainer) -> list[float]:
     return losses
 
 
-def trained(
-    stack: Stack | RecallStack, data: Dataset = DATA, *, runtime: Runtime = FP32
-) -> Trainer:
+def train(stack: Stack | RecallStack, data: Dataset = DATA, *, runtime: Runtime = FP32) -> Trainer:
     trainer = Trainer(problem_of(stack, data), stack.seeds, runtime)
     to_end(trainer)
     return trainer

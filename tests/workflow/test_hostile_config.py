@@ -46,7 +46,7 @@ def places(node: Any, at: Place = ()) -> Iterator[Place]:
             yield from places(part, (*at, key))
 
 
-def changed(config: dict, at: Place, value: str) -> dict:
+def with_value(config: dict, at: Place, value: str) -> dict:
     """The configuration with another text at a place."""
     config = deepcopy(config)
     is_key = at[-1] == "key"
@@ -61,7 +61,7 @@ def changed(config: dict, at: Place, value: str) -> dict:
     return config
 
 
-def named(at: Place) -> str:
+def name_of(at: Place) -> str:
     """``dataset.sources.path``: a place without the positions in lists."""
     return ".".join(part for part in at if isinstance(part, str))
 
@@ -97,12 +97,12 @@ def config(project: Project) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def accepted(config: dict[str, Any]) -> dict[Place, list[str]]:
     """The hostile texts that each place accepts; an error about another names the place."""
-    one_each = {named(at): at for at in places(config)}
+    one_each = {name_of(at): at for at in places(config)}
     taken: dict[Place, list[str]] = {}
     for at in one_each.values():
         for value in HOSTILE:
             try:
-                load(changed(config, at, value))
+                load(with_value(config, at, value))
             except ConfigError as e:
                 path = at[:-2] if at[-1] == "key" else at
                 key = [part for part in path if isinstance(part, str)][-1]
@@ -113,7 +113,7 @@ def accepted(config: dict[str, Any]) -> dict[Place, list[str]]:
 
 
 def test_only_paths_and_families_may_be_any_text(accepted: dict[Place, list[str]]):
-    free = {named(at) for at, values in accepted.items() if MIXED in values}
+    free = {name_of(at) for at, values in accepted.items() if MIXED in values}
     assert free == {
         "dataset.directory",
         "dataset.sources.path",
@@ -127,7 +127,7 @@ def test_only_paths_and_families_may_be_any_text(accepted: dict[Place, list[str]
     }
     for at, values in accepted.items():
         assert not set(NO_NAMES) & set(values), at
-        if named(at) not in free | {"dataset.sources.url", "texts.austen.sources.url"}:
+        if name_of(at) not in free | {"dataset.sources.url", "texts.austen.sources.url"}:
             for value in values:  # no shell, flag or folder has another reading of it
                 assert re.fullmatch(r"\w[\w./+-]*", value), at
                 assert ".." not in value, at
@@ -151,7 +151,7 @@ def test_every_text_reaches_its_script_as_one_word(
 ):
     given = {at: f"{value}{i}" for i, (at, (value, *_)) in enumerate(accepted.items())}
     for at, value in sorted(given.items(), key=lambda item: item[0][-1] == "key"):
-        config = changed(config, at, value)
+        config = with_value(config, at, value)
     (project.root / config["dataset"]["directory"]).symlink_to(project.root / MIXED)
     for model in config["pretrained"]["models"]:
         if model["source"]["kind"] == "directory":
@@ -163,7 +163,7 @@ def test_every_text_reaches_its_script_as_one_word(
     assert len(commands) == len(re.findall(r"^ *rule ", output, re.M))
     passed = {word for command in commands for word in words(command)}
     for at, value in given.items():
-        in_a_file = named(at).startswith(("dataset.sources", "texts."))
+        in_a_file = name_of(at).startswith(("dataset.sources", "texts."))
         assert ({value, f"./{value}"} & passed == set()) == in_a_file, at
     for command in commands:
         joined = command.replace("""'"'"'""", "")  # an apostrophe, as shlex quotes it

@@ -37,7 +37,7 @@ def first(plan: str) -> set[str]:
     return jobs
 
 
-def changed(config: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+def with_change(config: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     """A configuration with other values at dotted keys."""
     config = deepcopy(config)
     for key, new in change.items():
@@ -64,7 +64,7 @@ def test_a_changed_configuration_reruns_the_jobs_that_it_decides(
 ):
     text = (made.root / "config.yaml").read_text()
     before = yaml.safe_load(text)
-    after = changed(before, {k: new for row in rows for k, new in row["change"].items()})
+    after = with_change(before, {k: new for row in rows for k, new in row["change"].items()})
     with made.edited("config.yaml", text, yaml.safe_dump(after, sort_keys=False)):
         jobs = first(made.snakemake("-n")) - RECORDS
     patterns = [pattern for row in rows for pattern in row["jobs"]]

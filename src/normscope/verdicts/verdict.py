@@ -198,7 +198,7 @@ def judge(
     """
     verdicts = []
     for document, key, statement in claims:
-        found = {
+        outcomes = {
             name: _find_result(
                 comparison, studies, level, f"{key}{f'.also.{name}' if name else ''}"
             )
@@ -209,8 +209,8 @@ def judge(
                 key=key,
                 document=document,
                 statement=statement,
-                results={name: one for name, (one, _) in found.items()},
-                quantities={name: quantity for name, (_, quantity) in found.items()},
+                results={name: one for name, (one, _) in outcomes.items()},
+                quantities={name: quantity for name, (_, quantity) in outcomes.items()},
                 why_post_hoc=plan.why_post_hoc(key),
                 digest=plan.digests[key],
             )

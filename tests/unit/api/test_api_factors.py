@@ -9,7 +9,7 @@ import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from recall_recipes import moved
+from recall_recipes import move
 from recipes import examples
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -143,7 +143,7 @@ def test_the_factors_of_a_layer_make_its_output_and_do_not_change_it(
 ):
     if name in ("1", "sqrt(d)", "learned"):
         eps = max(eps, 1e-12)  # the registry has no eps of 0
-    layer = moved(LAYERS[name](d, eps).double().train(training), seed)
+    layer = move(LAYERS[name](d, eps).double().train(training), seed)
     calls: list[int] = []
     layer.register_forward_hook(lambda *_: calls.append(1))
     g = torch.Generator().manual_seed(seed)
@@ -187,7 +187,7 @@ def test_the_parts_of_an_arm_are_what_their_names_say(arm):
 @pytest.mark.parametrize("kind", [nn.LayerNorm, nn.RMSNorm, LlamaRMSNorm, GemmaRMSNorm])
 def test_a_large_mean_does_not_make_a_norm_another(kind, mean, dtype):
     """In float32 the rounding of such inputs is larger than any fixed tolerance."""
-    layer = moved(kind(D)).to(dtype)
+    layer = move(kind(D)).to(dtype)
     x = (torch.randn(5, D, generator=torch.Generator().manual_seed(0)) + mean).to(dtype)
     parts = normscope.factors(layer, x)
     weight = layer.get_parameter("weight").detach()

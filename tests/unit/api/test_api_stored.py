@@ -22,7 +22,7 @@ import torch
 import yaml
 from pretrained_models import random_model, tokenizer
 from processes import ROOT
-from recall_recipes import moved, recall_run
+from recall_recipes import move, recall_run
 from recipes import DATA, recipe
 
 import normscope
@@ -50,7 +50,7 @@ def stored(tmp_path_factory) -> Path:
     stack = recipe("rmsnorm", "peri", seeds=[7, 8, 9])
     stored_models.write(tmp_path / JOB, stack, [2.0, None, 2.5])
     stack = recall_run("layernorm")
-    learner = Learner(moved(RecallModel(stack.task, stack.norm)).eval(), 1337, CPU)
+    learner = Learner(move(RecallModel(stack.task, stack.norm)).eval(), 1337, CPU)
     learner.curve = [{"step": 1, "train_loss": 1.0, "val_loss": 1.0}]
     write_models(tmp_path / RECALL.replace(".", "/models/", 1), [learner], stack.model_dump())
     (tmp_path / "main/models/begun-7").mkdir()
@@ -99,7 +99,7 @@ def test_a_loaded_model_computes_what_the_stored_one_did(stored):
     tokens = torch.randint(DATA.vocab_size, (2, 8), generator=torch.Generator().manual_seed(0))
     for seed in (7, 9):
         torch.manual_seed(seed)
-        expected = moved(transformer(), seed).eval()
+        expected = move(transformer(), seed).eval()
         model = normscope.load(NAME, seed, stored)
         assert not model.training
         assert torch.equal(model(tokens), expected(tokens))

@@ -11,7 +11,7 @@ import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_models import config_of
-from recall_recipes import moved
+from recall_recipes import move
 from recipes import examples
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -79,7 +79,7 @@ def test_the_table_is_that_of_the_full_jacobian(*, kind, d, n, size, mean, seed,
         factors["eps"] = min(
             factors["eps"], 1e-5
         )  # shorter tokens than eps have no radial term: see standardize
-    layer = moved(layer_of(kind, d, **factors).double(), seed)
+    layer = move(layer_of(kind, d, **factors).double(), seed)
     g = torch.Generator().manual_seed(seed)
     x = size * torch.randn(n, d, generator=g, dtype=torch.float64) + mean
     dy = torch.randn(n, d, generator=g, dtype=torch.float64)

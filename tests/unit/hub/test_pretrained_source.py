@@ -18,7 +18,7 @@ from pretrained_models import (
     random_model,
     rewrite,
     save,
-    trained,
+    tokenizer_json,
 )
 from processes import wheel_source
 from safetensors.torch import load_file
@@ -217,7 +217,7 @@ def test_a_missing_weight_or_one_of_another_shape_is_an_error_that_names_it(mode
 
 def write(model: Any, path: Path, kind: str = "qwen2") -> None:
     """Write a model in fp32, with the names and the order of the llama.cpp converter."""
-    config, tokens = model.config, json.loads(trained())["model"]
+    config, tokens = model.config, json.loads(tokenizer_json())["model"]
     writer = gguf.GGUFWriter(path, kind)
     writer.add_block_count(LAYERS)
     writer.add_context_length(config.max_position_embeddings)

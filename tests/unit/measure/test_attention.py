@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from recall_recipes import moved
+from recall_recipes import move
 from scipy.spatial import ConvexHull
 from torch.nn import functional as F
 
@@ -29,7 +29,7 @@ def transformer(**choices: str) -> Transformer:
     sizes = {"n_layer": 2, "n_head": H, "n_embd": C, "block_size": T + 1}
     torch.manual_seed(0)
     model = Transformer(Model.model_validate(sizes | choices), ARMS["rmsnorm"].norm, "pre", V)
-    moved(model)
+    move(model)
     return model.double().eval()
 
 
@@ -109,7 +109,7 @@ def test_the_share_is_over_the_inputs_of_every_attention(arm, placement):
     sizes = {"n_layer": 2, "n_head": 1, "n_embd": 2, "block_size": 9}
     torch.manual_seed(0)
     model = Transformer(Model.model_validate(sizes), ARMS[arm].norm, placement, 11)
-    moved(model)
+    move(model)
     model = model.double().eval()
     tokens = torch.randint(11, (3, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
@@ -128,7 +128,7 @@ def narrow(qk_norm: str) -> tuple[Transformer, torch.Tensor]:
     sizes = {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 9, "qk_norm": qk_norm}
     torch.manual_seed(0)
     model = Transformer(Model.model_validate(sizes), ARMS["rmsnorm"].norm, "pre", 11)
-    moved(model)
+    move(model)
     return model.double().eval(), torch.randint(11, (3, 9), generator=torch.manual_seed(1))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from depth_recipes import tokens, transformer
-from recall_recipes import moved
+from recall_recipes import move
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -101,7 +101,7 @@ def test_causal_attention_without_scores_is_a_running_mean(arm):
 @torch.no_grad()
 def test_the_added_loss_is_that_of_the_model_without_the_block(arm, placement):
     model = transformer(arm, placement, n_layer=3).eval()
-    moved(model)
+    move(model)
     logits = model(X)
     added = added_losses(model, X, Y)
     for i, loss in enumerate(added):

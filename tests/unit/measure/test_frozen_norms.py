@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from recall_recipes import moved
+from recall_recipes import move
 from torch import Tensor, nn
 
 from normscope.measure.frozen_norms import FrozenNorm, freeze_norms, replacing
@@ -24,7 +24,7 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
 
 def norm_of(arm: str) -> TokenNorm:
     """The norm of an arm with random parameters."""
-    norm = moved(build(ARMS[arm].norm, D).double())
+    norm = move(build(ARMS[arm].norm, D).double())
     assert isinstance(norm, TokenNorm)
     return norm
 

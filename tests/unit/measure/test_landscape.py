@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from recall_recipes import moved, task
+from recall_recipes import move, task
 from torch import Tensor, nn
 
 from normscope.measure.landscape import (
@@ -117,7 +117,7 @@ def test_the_accumulating_slice_is_at_the_running_sums_of_its_alphas(draw_direct
 def test_a_filter_normalized_direction_has_the_rows_of_the_matrices_and_moves_nothing_else(arm):
     torch.manual_seed(1)
     model = RecallModel(task("recall"), ARMS[arm].norm)
-    moved(model)
+    move(model)
     matrices = 0
     for p, d in zip(
         model.parameters(), filter_normalized_direction(model, generator()), strict=True

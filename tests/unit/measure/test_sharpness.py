@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
-from recall_recipes import dense_hessian, moved, task
+from recall_recipes import dense_hessian, move, task
 from scipy.stats import ortho_group
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -50,7 +50,7 @@ def recall_model(arm: str) -> tuple[nn.Module, Closure]:
     torch.manual_seed(1)
     t = task("recall", entities=2, attributes=2, n_embd=4)
     model = RecallModel(t, ARMS[arm].norm).double()
-    moved(model)
+    move(model)
     tokens, answers = draw(t, 16, torch.Generator().manual_seed(2))
     with torch.no_grad():
         model(tokens)

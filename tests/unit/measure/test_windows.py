@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from recipes import DATA, recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
-from trainings import trained
+from trainings import train
 
 from normscope.io.dataset import DatasetError
 from normscope.measure.windows import (
@@ -118,7 +118,7 @@ def test_no_window_in_too_few_tokens_is_an_error_that_names_both():
 
 @pytest.mark.parametrize("tokens", [9, 20, None, 10**6])
 def test_eval_tokens_are_the_first_of_the_validation_split(tokens):
-    (learner,) = trained(recipe("batchnorm", eval_tokens=tokens, steps=5)).learners
+    (learner,) = train(recipe("batchnorm", eval_tokens=tokens, steps=5)).learners
     assert learner.val_loss == split_loss(learner.model, as_tensor(DATA.val[:tokens]), 8)
 
 

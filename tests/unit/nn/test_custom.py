@@ -19,7 +19,7 @@ def custom(name: str, **options: object) -> Norm:
     return Norm(statistic="custom", custom=Custom(name=name, code="0", options=options))
 
 
-def passed(norm: Norm, placement: Placement, **changes: Any) -> list[torch.Tensor]:
+def passes(norm: Norm, placement: Placement, **changes: Any) -> list[torch.Tensor]:
     """Logits and gradients of a Transformer on one batch, from one seed."""
     torch.manual_seed(3)
     model = Transformer(recipe(placement=placement, **changes).model, norm, placement, V)
@@ -38,7 +38,7 @@ def passed(norm: Norm, placement: Placement, **changes: Any) -> list[torch.Tenso
     ],
 )
 def test_torchs_norms_as_custom_ones_are_the_built_in_ones_to_the_bit(arm, norm, placement):
-    built_in, own = passed(ARMS[arm].norm, placement), passed(norm, placement)
+    built_in, own = passes(ARMS[arm].norm, placement), passes(norm, placement)
     assert_equal(built_in, own)
 
 
@@ -55,8 +55,8 @@ def test_a_custom_norm_of_queries_and_keys_has_the_width_of_its_heads(over):
     flat = own.custom.model_copy(update={"is_flat": True, "is_token_wise": False})
     own = Norm(statistic="custom", custom=flat)
     choices = {"qk_norm": over, "embedding_norm": True}
-    built_in = passed(ARMS["batchnorm"].norm, "pre", **choices)
-    assert_equal(built_in, passed(own, "pre", **choices))
+    built_in = passes(ARMS["batchnorm"].norm, "pre", **choices)
+    assert_equal(built_in, passes(own, "pre", **choices))
 
 
 def test_the_other_weights_start_as_with_any_norm_and_its_own_as_it_made_them(tmp_path):

@@ -11,7 +11,7 @@ from recipes import recipe
 from torch import Generator, Tensor, nn
 from torch.func import vmap
 from torch.nn import functional as F
-from trainings import problem_of, trained
+from trainings import problem_of, train
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from normscope.nn.arms import ARMS
@@ -74,7 +74,7 @@ def in_gpt2(model: Transformer) -> Iterator[tuple[Tensor, str]]:
         yield p, name
 
 
-def transposed(their_name: str) -> bool:
+def is_transposed(their_name: str) -> bool:
     """transformers' Conv1D stores (in, out)."""
     return their_name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
 
@@ -102,7 +102,7 @@ def twins() -> tuple[Transformer, GPT2LMHeadModel]:
     assert {name for _, name in in_gpt2(ours)} == set(weights)
     with torch.no_grad():
         for p, name in in_gpt2(ours):
-            weights[name].copy_(p.T if transposed(name) else p)
+            weights[name].copy_(p.T if is_transposed(name) else p)
     return ours, theirs
 
 
@@ -116,7 +116,8 @@ def test_logits_and_gradients_equal_gpt2s(twins):
     weights = dict(theirs.named_parameters())
     for p, name in in_gpt2(ours):
         grad = weights[name].grad
-        torch.testing.assert_close(p.grad, grad.T if transposed(name) else grad, rtol=0, atol=1e-10)
+        expected = grad.T if is_transposed(name) else grad
+        torch.testing.assert_close(p.grad, expected, rtol=0, atol=1e-10)
 
 
 def test_arms_of_one_seed_start_with_the_same_matrices():
@@ -363,7 +364,7 @@ def test_training_records_scales_on_the_batch_of_the_step():
     stack = recipe(records_scales=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5, n_layer=2)
     problem = problem_of(stack)
     steps = [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
-    for learner in trained(stack).learners:
+    for learner in train(stack).learners:
         assert [row["step"] for row in learner.curve if "sigma" in row] == steps
         g = torch.Generator().manual_seed(learner.seed)
         *_, (tokens, _) = (problem.draw(g) for _ in range(stack.training.steps))

@@ -17,7 +17,7 @@ TOKEN_ARMS = ["layernorm", "rmsnorm_plain", "manual_l2", "centered_l2", "scaleno
 Parameters = dict[str, Tensor]
 
 
-def randomized(module: nn.Module, seed: int = 0) -> nn.Module:
+def randomize(module: nn.Module, seed: int = 0) -> nn.Module:
     """In float64, every parameter drawn from U(0.5, 1.5): away from 0 and from its start."""
     g = torch.Generator().manual_seed(seed)
     for p in module.double().parameters():
@@ -56,7 +56,7 @@ TORCH: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.mark.parametrize("arm", TORCH)
 def test_equals_torch_forward_and_backward(arm):
-    ours, theirs = randomized(build(ARMS[arm].norm, D)), TORCH[arm]().double()
+    ours, theirs = randomize(build(ARMS[arm].norm, D)), TORCH[arm]().double()
     leaves = {name.replace("gain", "weight"): p for name, p in ours.named_parameters()}
     shared = {name: p for name, p in theirs.named_parameters() if name in leaves}
     assert shared.keys() == leaves.keys()
@@ -105,7 +105,7 @@ NORMS = {name: arm.norm for name, arm in ARMS.items()} | {
 
 @pytest.mark.parametrize("norm", NORMS.values(), ids=NORMS)
 def test_equals_its_formula_forward_and_backward(norm):
-    layer = randomized(build(norm, D))
+    layer = randomize(build(norm, D))
     parameters: Parameters = dict(layer.named_parameters())
     leaves = list(parameters.values())
     if log_rate := norm.log_rate:  # sizes near 1
@@ -130,7 +130,7 @@ def test_a_zero_token_or_a_centered_constant_has_finite_output_and_gradient(arm,
 
 
 def test_batchnorm_keeps_torchs_running_statistics_and_uses_them_in_evaluation():
-    ours = randomized(build(ARMS["batchnorm"].norm, D))
+    ours = randomize(build(ARMS["batchnorm"].norm, D))
     theirs = nn.BatchNorm1d(D).double()
     theirs.load_state_dict(ours.state_dict())
     for scale in (1, 4, 9):

@@ -271,6 +271,6 @@ def tables_of(name: str, case: Case = WHOLE) -> Tables:
     return {key: PLANTED[table.study](case)[table.name] for key, table in sources}
 
 
-def drawn(name: str, case: Case = WHOLE) -> Drawn:
+def draw_planted(name: str, case: Case = WHOLE) -> Drawn:
     """A figure drawn from the planted tables."""
     return draw(name, tables_of(name, case), **FIGURES[name].values(CONFIGURATION))

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from drawings import FIGURES, Drawn, data
-from planted_tables import ARMS, Case, drawn
+from planted_tables import ARMS, Case, draw_planted
 
 from normscope.pages import style
 from normscope.studies.stage import FOLDER
@@ -22,7 +22,7 @@ STEPS = (1, 5, 10)
 @cache
 def plain(name: str) -> Drawn:
     """The figure of the planted tables."""
-    return drawn(name)
+    return draw_planted(name)
 
 
 def test_every_drawing_is_registered():
@@ -94,8 +94,8 @@ def test_a_line_has_the_numbers_of_its_table(name, panel, x, y):
 @pytest.mark.filterwarnings("ignore:Data has no positive values")
 @pytest.mark.filterwarnings("ignore:Attempt to set non-positive")
 def test_a_figure_can_be_drawn_from_one_seed_and_says_what_lost_models_leave_out(name):
-    drawn(name, Case(seeds=(1,))).figure.draw_without_rendering()
-    empty = drawn(name, Case(lost=LOST))
+    draw_planted(name, Case(seeds=(1,))).figure.draw_without_rendering()
+    empty = draw_planted(name, Case(lost=LOST))
     empty.figure.draw_without_rendering()
     said = " ".join([*empty.words, empty.n]).replace("\n", " ")
     if name not in NOT_SAID:
@@ -110,7 +110,7 @@ OF_PAPERS = ("placement", "optimizer", "pointwise", "mean_direction", "logits", 
     [n for n, f in FIGURES.items() if f.study in ("main", "recall") and n not in OF_PAPERS],
 )
 def test_diverged_models_are_named_and_the_others_drawn(name):
-    figure = drawn(name, Case(lost=("none",)))
+    figure = draw_planted(name, Case(lost=("none",)))
     lost = figure.n.partition("Diverged, ")[2].partition(": ")[2]
     assert re.findall(r"(\w+)(?: recall [\d.]+)? seed \d at step 7", lost)
     assert "layernorm" not in lost
@@ -118,7 +118,7 @@ def test_diverged_models_are_named_and_the_others_drawn(name):
 
 
 def test_a_figure_that_is_drawn_again_has_the_same_bytes(tmp_path):
-    first, again = (drawn("loss").save(tmp_path / f"{i}" / "loss") for i in range(2))
+    first, again = (draw_planted("loss").save(tmp_path / f"{i}" / "loss") for i in range(2))
     assert set(first) == {".pdf", ".svg"}
     assert first == again
 

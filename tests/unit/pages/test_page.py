@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 import pytest
 from bs4 import BeautifulSoup, Tag
-from page_recipes import HOSTILE, frame, made
+from page_recipes import HOSTILE, frame, make_page
 
 TAGS = """html head meta title link style body a div h1 main p details summary ul li span
 label input h2 h3 table caption thead tr th tbody td code strong em pre figure img figcaption
@@ -19,7 +19,7 @@ def soup(html: str) -> BeautifulSoup:
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory) -> BeautifulSoup:
-    return soup(made(tmp_path_factory.mktemp("templates")))
+    return soup(make_page(tmp_path_factory.mktemp("templates")))
 
 
 def texts(parsed: BeautifulSoup | Tag, query: str) -> list[str]:
@@ -99,8 +99,8 @@ def test_no_script_runs_and_nothing_loads(seen):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text, tmp_path):
-    html = made(tmp_path, text)
-    assert html == made(tmp_path, text)
+    html = make_page(tmp_path, text)
+    assert html == make_page(tmp_path, text)
     parsed = soup(html)
     assert " ".join(text.split()) in texts(parsed, "td, th")
     assert f"“{' '.join(text.split())}”" in texts(parsed, "blockquote")

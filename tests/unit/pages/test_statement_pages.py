@@ -81,7 +81,7 @@ def test_a_verdict_says_what_disagrees_or_would_decide_it():
     assert why(RUN.verdicts[-1]) == "no data"
 
 
-def asked(outcome: str) -> Findings:
+def findings_on(outcome: str) -> Findings:
     answer = {"says": "By {effect}, {0}.", "statement": "claimed", "outcome": outcome}
     question = {"asks": "Why?", "found": "So", "figure": "loss", "answers": [answer]}
     question["published"] = [{"did": "It did.", "figures": ["loss", "gain"], "corrected": answer}]
@@ -89,7 +89,7 @@ def asked(outcome: str) -> Findings:
     return Findings.model_validate({"questions": {"why": question}})
 
 
-def answered(findings: Findings, here: Verdicts, evidence: Verdicts | None) -> tuple:
+def answer_of(findings: Findings, here: Verdicts, evidence: Verdicts | None) -> tuple:
     (question,) = words(findings, here, evidence, ["gain"])["questions"]
     (answer,) = question["answers"]
     return question["found"], answer["says"], answer["is_kept"], answer["here"]
@@ -97,18 +97,18 @@ def answered(findings: Findings, here: Verdicts, evidence: Verdicts | None) -> t
 
 def test_an_answer_stands_with_numbers_only_where_its_outcome_came_out():
     says = "By 0.020 [0.010, 0.030] nats, 2.000 (n = 12)."
-    assert answered(asked("as claimed"), RUN, None) == ("So", says, False, "")
+    assert answer_of(findings_on("as claimed"), RUN, None) == ("So", says, False, "")
     empty, undecided = (run(verdict("claimed", result)) for result in (NONE, OPEN))
-    assert answered(asked("as claimed"), empty, RUN) == ("So", says, True, "")
+    assert answer_of(findings_on("as claimed"), empty, RUN) == ("So", says, True, "")
     plain = "It is claimed. 0.010 [−0.010, 0.030] nats, n = 12: undecided"
-    assert answered(asked("as claimed"), undecided, RUN) == ("So", says, True, plain)
+    assert answer_of(findings_on("as claimed"), undecided, RUN) == ("So", says, True, plain)
     plain = "It is claimed. 0.020 [0.010, 0.030] nats, n = 12: as claimed"
     kept = run(verdict("claimed", OPPOSITE))
-    assert answered(asked("opposite"), RUN, kept) == ("", "", False, plain)
+    assert answer_of(findings_on("opposite"), RUN, kept) == ("", "", False, plain)
 
 
 def test_a_document_is_shown_with_the_first_figure_of_the_page_and_its_corrected_sentence():
-    (question,) = words(asked("as claimed"), RUN, None, ["gain"])["questions"]
+    (question,) = words(findings_on("as claimed"), RUN, None, ["gain"])["questions"]
     (document,) = question["documents"]
     assert (document["figure"], document["document"]) == ("gain", "A. Author 2026")
     assert document["says"] == question["answers"][0]["says"]
@@ -120,6 +120,6 @@ def test_the_evidence_completes_a_run_where_it_has_no_data():
     whole, keys = complete(RUN, kept, ["empty"])
     assert keys == ["empty"]
     assert [one.word for one in whole.verdicts][:2] == ["as claimed", "as claimed"]
-    card, _, mixed, *_ = cards(whole, {}, asked("opposite"), keys)
+    card, _, mixed, *_ = cards(whole, {}, findings_on("opposite"), keys)
     assert (card["key"], card["is_kept"], card["of"]) == ("empty", True, "")
     assert (mixed["of"], mixed["contradicts"]) == ("why", [{"key": "fact", "claim": "It is fact."}])

@@ -30,13 +30,13 @@ TWO = Frame(
 )
 
 
-def written(folder, top: str, **sections: str) -> str:
+def write_template(folder, top: str, **sections: str) -> str:
     return template_text(templates(folder, top, **sections), TWO)
 
 
 def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp_path):
     top = "{{ a.word }} {{ level }}\n\n{% for s in sections %}\n{{ s }}\n\n{% endfor %}"
-    text = written(
+    text = write_template(
         tmp_path,
         top,
         b="{{ word }} {{ level }}\n\n{{ table('t') }}{% if has('none') %}not here{% endif %}",
@@ -63,7 +63,7 @@ def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp
 )
 def test_an_unknown_name_is_an_error_with_its_file_and_line(tmp_path, top, section, message):
     with pytest.raises(Explained, match=message):
-        written(tmp_path, top, a=section)
+        write_template(tmp_path, top, a=section)
 
 
 def test_a_word_that_would_hide_behind_a_function_is_an_error(tmp_path):

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT
-from recipes import changed
 from recipes import recipe as stack_recipe
+from recipes import with_changes
 
 from normscope.columns import SHARE, Column, Table, count, flag, key, text
 from normscope.config import load
@@ -102,8 +102,8 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
     """No other job changes, of this study or of another."""
     stack = load(MAIN).studies[study].stack  # pyright: ignore[reportAttributeAccessIssue]
     seeds = list(range(1, stack + 2))
-    first = load(changed(MAIN, ".", {f"{grid}.seeds": seeds[:-1]}))
-    more = load(changed(MAIN, ".", {f"{grid}.seeds": seeds}))
+    first = load(with_changes(MAIN, ".", {f"{grid}.seeds": seeds[:-1]}))
+    more = load(with_changes(MAIN, ".", {f"{grid}.seeds": seeds}))
     for name in first.studies:
         before, after = first.studies[name].trainings(), more.studies[name].trainings()
         new = after.keys() - before.keys()

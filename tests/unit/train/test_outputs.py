@@ -11,7 +11,7 @@ import torch
 from recipes import DATA, recipe
 from stored_models import LOST_AT, write
 from torch import nn
-from trainings import trained
+from trainings import train
 
 from normscope.io import stored
 from normscope.io.files import SUMS
@@ -144,7 +144,7 @@ KINDS = [
 @pytest.mark.parametrize("stack", KINDS, ids=lambda stack: stack.placement + stack.model.feedback)
 def test_trained_models_and_their_recipe_come_back(tmp_path, stack):
     """By seed, in the order of numbers, each as it was and in evaluation mode."""
-    trainer = trained(stack)
+    trainer = train(stack)
     config = stack.model_dump() | {"vocab_size": DATA.vocab_size, "threads": 1}
     write_models(tmp_path, trainer.learners, config)
     restored, models = transformers(tmp_path)
@@ -177,7 +177,7 @@ def load(folder: Path, name: str) -> object:
     return stored.metrics(folder) if name == "metrics.csv" else transformers(folder)
 
 
-def damaged(folder: Path, name: str) -> str:
+def damage_message(folder: Path, name: str) -> str:
     """The reason why a file of a job is damaged."""
     path = folder / name
     with pytest.raises(Damaged) as e:
@@ -204,9 +204,9 @@ def test_a_damaged_file_is_named_with_what_to_remove(folder, tmp_path, name, con
         place.mkdir()
         for file in folder.iterdir():
             (place / file.name).symlink_to(file)
-        damaged(place, name)
+        damage_message(place, name)
     else:
-        damaged(folder, name)
+        damage_message(folder, name)
 
 
 @pytest.mark.parametrize("seeds", [SEEDS[:2], [*SEEDS, 1], [1, 2, 3]])
@@ -214,7 +214,7 @@ def test_weights_of_other_seeds_are_named(folder, tmp_path, seeds):
     other = write(tmp_path / "other", recipe(seeds=seeds), [1.0] * len(seeds))
     (other / "models.safetensors").replace(folder / "models.safetensors")
     reason = f"it holds seeds {sorted(seeds)}, its config.json {SEEDS}"
-    assert damaged(folder, "models.safetensors") == reason
+    assert damage_message(folder, "models.safetensors") == reason
 
 
 def test_a_config_with_a_missing_or_wrong_value_is_named_with_its_key(folder):
@@ -222,7 +222,7 @@ def test_a_config_with_a_missing_or_wrong_value_is_named_with_its_key(folder):
     config = json.loads(path.read_text())
     for key in [*Stack.model_fields, "vocab_size"]:
         path.write_text(json.dumps({name: v for name, v in config.items() if name != key}))
-        assert damaged(folder, "config.json") == f"KeyError('{key}')"
+        assert damage_message(folder, "config.json") == f"KeyError('{key}')"
     for key, value in (("placement", "sideways"), ("seeds", [-1])):
         path.write_text(json.dumps(config | {key: value}))
-        assert key in damaged(folder, "config.json")
+        assert key in damage_message(folder, "config.json")

@@ -10,10 +10,10 @@ import numpy as np
 import processes
 import pytest
 import torch
-from recall_recipes import moved
+from recall_recipes import move
 from recipes import DATA, recipe
 from torch import Generator, nn
-from trainings import FP32, InFloat64, alone, averages, problem_of, to_end, trained
+from trainings import FP32, InFloat64, alone, averages, problem_of, to_end, train
 
 from normscope.io.dataset import Dataset
 from normscope.measure.frozen_norms import FrozenNorm, freeze_norms
@@ -77,7 +77,7 @@ def test_a_curve_has_the_losses_of_nanogpts_loop_its_rates_and_evaluations():
     ids=["training", "validation"],
 )
 def test_a_loss_that_is_not_finite_is_a_divergence_without_a_number(stack, diverged_at, step):
-    trainer = trained(stack)
+    trainer = train(stack)
     (learner,) = trainer.learners
     assert (learner.diverged_at, learner.val_loss, trainer.step) == (diverged_at, None, step)
     assert learner.curve[-1]["step"] == diverged_at
@@ -161,7 +161,7 @@ CPU = torch.device("cpu")
 def model(stack: Stack = STACK) -> Transformer:
     torch.manual_seed(0)
     net = Transformer(stack.model, stack.norm, stack.placement, DATA.vocab_size)
-    moved(net)
+    move(net)
     return net.eval()
 
 

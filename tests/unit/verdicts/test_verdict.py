@@ -49,7 +49,7 @@ def model(arm: str, seed: int, **changes: Any) -> dict[str, Any]:
     return base | changes
 
 
-def found(rows: list[dict[str, Any]], measure: str = "loss", **fields: Any) -> Sample:
+def sample_of(rows: list[dict[str, Any]], measure: str = "loss", **fields: Any) -> Sample:
     of = f"median s.t.{measure[7:]}" if measure.startswith("median ") else f"s.t.{measure}"
     comparison = Comparison(measure=of, expect=fields.pop("expect", "below 0"), **fields)
     return sample(comparison, pd.DataFrame(rows), TABLE, WORDS)
@@ -58,10 +58,10 @@ def found(rows: list[dict[str, Any]], measure: str = "loss", **fields: Any) -> S
 def test_sides_are_paired_by_seed_and_a_seed_of_one_side_is_left_out():
     rows = [model("layernorm", s, loss=1.0 + s) for s in (1, 2, 3)]
     rows += [model("rmsnorm", s, loss=5.0 * s) for s in (3, 1, 4)]
-    given = found(rows, compare="rmsnorm - layernorm")
+    given = sample_of(rows, compare="rmsnorm - layernorm")
     assert sorted(given.values) == [3.0, 11.0]
     assert given.means == (40 / 3, 3.0)
-    assert found(rows, compare="rmsnorm / layernorm").values == pytest.approx([15 / 4, 5 / 2])
+    assert sample_of(rows, compare="rmsnorm / layernorm").values == pytest.approx([15 / 4, 5 / 2])
 
 
 @pytest.mark.parametrize(
@@ -80,37 +80,37 @@ def test_of_several_texts_each_is_one_unit(measure: str, compare: str, expected:
         for seed, (text, more) in above.items()
         for arm in ("layernorm", "rmsnorm")
     ]
-    assert found(rows, measure, compare=compare).values == pytest.approx(expected)
+    assert sample_of(rows, measure, compare=compare).values == pytest.approx(expected)
     one = [row for row in rows if row["text"] == "austen"]
-    assert len(found(one, measure, compare=compare).values) == 3
+    assert len(sample_of(one, measure, compare=compare).values) == 3
 
 
 def test_words_are_values_of_the_one_column_that_has_them_or_name_theirs():
     rows = [model("rmsnorm", 1, depth=d, loss=float(d)) for d in (2, 4)]
-    assert found(rows, compare="depth=4 - depth=2").values == (2.0,)
+    assert sample_of(rows, compare="depth=4 - depth=2").values == (2.0,)
     with pytest.raises(Explained, match="arm=none or task=none"):
-        found(rows, compare="none - rmsnorm")
+        sample_of(rows, compare="none - rmsnorm")
     with pytest.raises(Explained, match="no column has the value 'rmsnrm'; did you mean rmsnorm"):
-        found(rows, compare="rmsnrm - layernorm")
+        sample_of(rows, compare="rmsnrm - layernorm")
     with pytest.raises(Explained, match="'two' is not int"):
-        found(rows, compare="depth=two - depth=2")
+        sample_of(rows, compare="depth=two - depth=2")
 
 
 def test_a_name_stands_for_cells_and_a_list_pools_them():
     rows = [model("rmsnorm", 1), model("rmsnorm", 2, task="recall", depth=3)]
     rows += [model("rmsnorm", 3, task="recall"), model("none", 4)]
-    assert len(found(rows, models={"task": "both"}).values) == 3
-    assert len(found(rows, models={"task": "both", "arm": ["rmsnorm"]}).values) == 2
-    assert len(found(rows, models={"arm": ["rmsnorm", "none"]}).values) == 4
+    assert len(sample_of(rows, models={"task": "both"}).values) == 3
+    assert len(sample_of(rows, models={"task": "both", "arm": ["rmsnorm"]}).values) == 2
+    assert len(sample_of(rows, models={"arm": ["rmsnorm", "none"]}).values) == 4
 
 
 def test_factors_are_averaged_in_logarithms_and_infinity_is_one():
     rows = [model("rmsnorm", s, growth=g) for s, g in enumerate((1.0, math.inf, math.nan))]
-    given = found(rows, "growth")
+    given = sample_of(rows, "growth")
     assert given.is_log
     assert given.values == (1.0, math.inf)
-    assert not found(rows, "rank").is_log
-    assert found(rows, "rank * 2").values == (16.0,) * 3
+    assert not sample_of(rows, "rank").is_log
+    assert sample_of(rows, "rank * 2").values == (16.0,) * 3
 
 
 @pytest.mark.parametrize(
@@ -132,22 +132,22 @@ def test_what_leaves_nothing_to_test_is_said(changes, measure, expect, reason):
     rows = [model("layernorm", s) for s in (1, 2)] + [
         model("rmsnorm", s, **changes) for s in (1, 2)
     ]
-    given = found(rows, measure, expect=expect, compare="rmsnorm - layernorm")
+    given = sample_of(rows, measure, expect=expect, compare="rmsnorm - layernorm")
     assert given.reason == reason
     assert bool(given.values) == (not reason)
 
 
 def test_where_neither_side_learned_losses_are_not_compared():
     rows = [model(arm, s, accuracy=0.1) for s in (1, 2) for arm in ("layernorm", "rmsnorm")]
-    assert found(rows, compare="rmsnorm - layernorm").reason == LEARNED_NOTHING
-    assert found(rows, models={"task": "recall"}).reason == NO_DATA
+    assert sample_of(rows, compare="rmsnorm - layernorm").reason == LEARNED_NOTHING
+    assert sample_of(rows, models={"task": "recall"}).reason == NO_DATA
 
 
 def test_several_models_of_a_seed_are_no_sample():
     rows = [model("rmsnorm", 1), model("rmsnorm", 1, task="recall")]
     with pytest.raises(Explained, match="several models of seed 1: give a value of task"):
-        found(rows)
-    assert len(found(rows, expect="always below 2").values) == 2
+        sample_of(rows)
+    assert len(sample_of(rows, expect="always below 2").values) == 2
 
 
 def test_rows_without_seeds_are_paired_by_model_unless_the_sides_name_it():
@@ -323,7 +323,7 @@ def rows(protocol: str, above: float) -> list[dict]:
     ]
 
 
-def judged(table: pd.DataFrame | None, **changes):
+def judge_table(table: pd.DataFrame | None, **changes):
     paper = Document.model_validate(
         {"title": "A paper", "checked": "all", "statements": {"key": ENTRY | changes}}
     )
@@ -333,7 +333,7 @@ def judged(table: pd.DataFrame | None, **changes):
 
 
 def test_a_run_is_judged_and_read_as_it_was_written(tmp_path: Path):
-    made = judged(pd.DataFrame(rows("small", 0.0) + rows("long", 0.5)))
+    made = judge_table(pd.DataFrame(rows("small", 0.0) + rows("long", 0.5)))
     (one,) = made.verdicts
     assert (one.results[""].outcome, one.results["longer"].outcome) == ("as claimed", "opposite")
     assert (one.word, one.contradicted_by) == ("mixed", ["longer", "alone"])
@@ -344,10 +344,10 @@ def test_a_run_is_judged_and_read_as_it_was_written(tmp_path: Path):
 
 
 def test_a_missing_table_gives_no_data_and_models_that_are_alike_are_named():
-    (one,) = judged(None).verdicts
+    (one,) = judge_table(None).verdicts
     assert (one.word, one.main.reason) == ("undecided", "no data")
     with pytest.raises(Explained, match="key: several models of seed 0"):
-        judged(pd.DataFrame(rows("small", 0.0) + rows("long", 0.0)), models={}, also={})
+        judge_table(pd.DataFrame(rows("small", 0.0) + rows("long", 0.0)), models={}, also={})
 
 
 def test_a_digest_is_that_of_the_tests_and_of_no_word():

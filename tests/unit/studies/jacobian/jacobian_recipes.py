@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from recipes import changed, recipe
+from recipes import recipe, with_changes
 
 from normscope.studies.jacobian.grid import SET_BY_RUNS, Jacobian
 from normscope.studies.jacobian.tables import MEASURES, TABLES
@@ -55,7 +55,7 @@ GRID = {
 
 def grid(**changes: Any) -> Jacobian:
     """The grid with values set at dotted keys."""
-    return Jacobian.model_validate(changed(GRID, ".", changes), strict=True)
+    return Jacobian.model_validate(with_changes(GRID, ".", changes), strict=True)
 
 
 def cell(**changes: Any) -> dict[str, Any]:

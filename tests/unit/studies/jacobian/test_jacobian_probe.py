@@ -13,7 +13,7 @@ import stored_models
 import torch
 from jacobian_recipes import grid
 from pandas import DataFrame
-from recall_recipes import by, moved
+from recall_recipes import by, move
 from recipes import DATA
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -64,7 +64,7 @@ def transformer(arm: str = "layernorm", placement: Placement = "pre", **kind: An
     torch.manual_seed(0)
     sizes = {"n_layer": 2, "n_head": 2, "n_embd": 8, "block_size": T, "tied_head": False}
     model = Transformer(Model.model_validate(sizes | kind), ARMS[arm].norm, placement, V)
-    moved(model.double().eval())
+    move(model.double().eval())
     for name, t in model.state_dict().items():
         if name.endswith(("running_mean", "running_var")):
             t.uniform_(0.5, 1.5)

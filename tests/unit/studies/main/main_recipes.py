@@ -3,7 +3,7 @@
 from typing import Any
 
 import yaml
-from recipes import changed, recipe
+from recipes import recipe, with_changes
 
 from normscope.studies.main.grid import Main
 
@@ -53,7 +53,7 @@ untrained:
 
 def raw_grid(**changes: Any) -> dict[str, Any]:
     """The small grid with values set at dotted keys (``__`` is a dot)."""
-    return changed(GRID, "__", changes)
+    return with_changes(GRID, "__", changes)
 
 
 def main_grid(**changes: Any) -> Main:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from main_recipes import SIZES, TRAINING
-from recall_recipes import moved
+from recall_recipes import move
 from recipes import DATA
 from torch.nn import functional as F
 
@@ -33,7 +33,7 @@ def stack_of(arm: str) -> Stack:
 def transformer(arm: str) -> Transformer:
     torch.manual_seed(0)
     model = Transformer(Model.model_validate(SIZES), ARMS[arm].norm, "pre", DATA.vocab_size)
-    moved(model)
+    move(model)
     return model.eval()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from page_recipes import shown
+from page_recipes import rows_of
 from processes import ROOT
 from snakemake.utils import update_config
 
@@ -54,7 +54,7 @@ CASES = [
 
 
 def test_losses_have_intervals_and_differences_that_read_as_these_allow():
-    table = shown(loss_table(pd.DataFrame([case for case, _ in CASES])))
+    table = rows_of(loss_table(pd.DataFrame([case for case, _ in CASES])))
     assert [r["reads"] for r in table] == [reads for _, reads in CASES]
     assert table[5] == {
         **{"protocol": "nanogpt", "norm": "LayerNorm, pre", "n": "6", "rates": "3"},
@@ -89,7 +89,7 @@ LOSSES = {"val_loss": [1.85, 1.95], "best_val_loss": [1.65, 1.75]}
 )
 def test_a_published_number_is_compared_under_the_same_settings(changes, is_same, models, cells):
     compared = published_numbers(number(**changes), [is_same], pd.DataFrame(models), 0.95)
-    (line,) = shown(published_table(compared, window_sd=0.31))
+    (line,) = rows_of(published_table(compared, window_sd=0.31))
     ours, n, error = cells
     assert (line["as published"], line["corrected"], line["n"]) == ("1.88", ours, n)
     why = f"; the standard error of such a sample is {error:.3f}" if error else ""

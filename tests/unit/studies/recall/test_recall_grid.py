@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from recipes import changed
+from recipes import with_changes
 
 from normscope.studies.recall.grid import Recall
 from normscope.studies.study import Settings
@@ -36,7 +36,7 @@ GRID = {
 
 def grid(**changes: Any) -> Recall:
     """The grid with values set at dotted keys."""
-    return Recall.model_validate(changed(GRID, ".", changes), strict=True)
+    return Recall.model_validate(with_changes(GRID, ".", changes), strict=True)
 
 
 def test_every_arm_trains_at_every_rate_with_the_seeds_of_its_blocks_after_the_published():

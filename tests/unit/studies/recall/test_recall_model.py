@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
-from recall_recipes import KINDS, moved, recall_run, task
+from recall_recipes import KINDS, move, recall_run, task
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -96,7 +96,7 @@ def test_a_seed_decides_the_batches_and_the_global_generator_does_not(kind):
 def model_of(arm: str, kind: str, dtype: torch.dtype = torch.float64) -> RecallModel:
     torch.manual_seed(1)
     model = RecallModel(task(kind), ARMS[arm].norm).to(dtype)
-    moved(model)
+    move(model)
     return model
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import processes
 import pytest
 import torch
-from recall_recipes import KINDS, by, dense_hessian, moved, recall_run, task
+from recall_recipes import KINDS, by, dense_hessian, move, recall_run, task
 from scipy import stats
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -131,7 +131,7 @@ def test_curvature_is_the_top_of_the_dense_hessian_on_one_batch():
     t = task("copy", entities=2, attributes=2, n_embd=4)
     torch.manual_seed(1)
     model = RecallModel(t, ARMS["batchnorm"].norm)
-    moved(model)
+    move(model)
     model.eval()
     rows: list[measure.Row] = []
     g = torch.Generator().manual_seed(3)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from page_recipes import shown
+from page_recipes import rows_of
 from recall_recipes import by
 from scipy import stats
 
@@ -172,5 +172,5 @@ BELOW = {"effect": -0.5, "low": -0.75, "high": -0.25, "joint_low": -0.9, "joint_
     ],
 )
 def test_an_effect_has_a_star_if_its_joint_interval_excludes_0_with_enough_seeds(changes, reads):
-    (row,) = shown(factor_table(pd.DataFrame([effect(**changes)])))
+    (row,) = rows_of(factor_table(pd.DataFrame([effect(**changes)])))
     assert row["ln loss"] == reads

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas import DataFrame
-from recall_recipes import by, moved
+from recall_recipes import by, move
 from recipes import DATA, recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -51,7 +51,7 @@ def model(arm: str, placement: Placement = "pre") -> Transformer:
     torch.manual_seed(0)
     sizes = Model(n_layer=2, n_head=2, n_embd=8, block_size=T)
     transformer = Transformer(sizes, ARMS[arm].norm, placement, V)
-    moved(transformer.double().eval())
+    move(transformer.double().eval())
     return transformer
 
 
