@@ -53,7 +53,7 @@ def words(
         documents = []
         for one in question.published:
             head = run.documents[run.by_key[one.corrected.statement].document]
-            figure = next((name for name in one.figures if name in figures), "")
+            figure = one.figure if one.figure in figures else ""
             about = {"document": head.name, "title": head.title, "did": one.did, "figure": figure}
             documents.append(about | _answer(one.corrected, run, evidence))
         questions.append({**words, "found": headline, "answers": answers, "documents": documents})

@@ -42,12 +42,12 @@ class Published(Strict):
 
     Args:
         did: What the document did.
-        figures: Of these, the first that a page has is shown.
+        figure: Its figure, in a form like the document's own.
         corrected: A sentence on a statement of the document.
     """
 
     did: Text
-    figures: Annotated[list[str], Field(min_length=1)]
+    figure: str
     corrected: Answer
 
 
@@ -130,8 +130,8 @@ def _problems(
                 known = statements[answer.statement].comparisons
                 named.append((f"{place}.comparison", answer.comparison, known))
         if figures is not None:
-            shown = [figure for one in question.published for figure in one.figures]
-            named += [("figure", figure, figures) for figure in (question.figure, *shown)]
+            shown = [question.figure, *(one.figure for one in question.published)]
+            named += [("figure", figure, figures) for figure in shown]
         for place, word, known in named:
             if word not in known:
                 yield f"{name}.{place}: unknown {word!r}; {suggest(word, filter(None, known))}"

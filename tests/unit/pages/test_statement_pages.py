@@ -84,7 +84,7 @@ def test_a_verdict_says_what_disagrees_or_would_decide_it():
 def findings_on(outcome: str) -> Findings:
     answer = {"says": "By {effect}, {0}.", "statement": "claimed", "outcome": outcome}
     question = {"asks": "Why?", "found": "So", "figure": "loss", "answers": [answer]}
-    question["published"] = [{"did": "It did.", "figures": ["loss", "gain"], "corrected": answer}]
+    question["published"] = [{"did": "It did.", "figure": "gain", "corrected": answer}]
     question |= {"statements": ["mixed"], "contradictions": [("mixed", "fact")]}
     return Findings.model_validate({"questions": {"why": question}})
 

@@ -16,9 +16,7 @@ STATEMENTS = {key: Statement.model_validate(ENTRY) for key in ("alike", "worse")
 ANSWER = {"says": "By {effect}, {0}.", "statement": "alike", "comparison": "longer"}
 ANSWER |= {"outcome": "as claimed"}
 QUESTION: dict[str, Any] = {"asks": "Are they alike?", "found": "They are", "figure": "loss"}
-QUESTION["published"] = [
-    SHOWN := {"did": "It trained one.", "figures": ["gain", "loss"], "corrected": ANSWER}
-]
+QUESTION["published"] = [SHOWN := {"did": "It trained one.", "figure": "loss", "corrected": ANSWER}]
 WRONG = overlay(SHOWN, {"corrected": {"comparison": "longr"}})
 QUESTION |= {"answers": [ANSWER], "statements": ["alike"], "contradictions": [["alike", "worse"]]}
 
@@ -47,7 +45,7 @@ def test_questions_name_their_statements_and_what_these_contradict(tmp_path):
         ({"says": "By {efect}."}, "kind.answers.0.says: only .effect., and .0. and .1. for"),
         ({"sayz": "By."}, "kind.answers.0.sayz: unknown key; did you mean says?"),
         ({"answers": []}, "kind.answers: "),
-        ({"published": [overlay(SHOWN, {"figures": ["los"]})]}, "kind.figure: unknown 'los'; did"),
+        ({"published": [overlay(SHOWN, {"figure": "los"})]}, "kind.figure: unknown 'los'; did"),
         ({"published": [WRONG]}, "kind.published.0.corrected.comparison: unknown 'longr'; did"),
     ],
 )

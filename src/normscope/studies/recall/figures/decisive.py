@@ -90,6 +90,6 @@ def draw(
     cells_of = picked.groupby("arm", sort=False)
     arm_legend(figure, {str(arm): describe_arm(cell) for arm, cell in cells_of})
     directions = select(tables["slices"], kind="filter")["direction"].nunique()
-    same = f"{directions} directions, the same for every arm and seed."
+    same = f"{directions} directions, the same for every norm and seed."
     shown = pd.concat([first, picked]).drop_duplicates([*KEYS, "seed"])
     return figure, f"{same} {describe_sample(shown)}"
