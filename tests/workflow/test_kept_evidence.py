@@ -56,7 +56,7 @@ def test_a_study_alone_is_kept_and_statements_are_judged_from_all_tables(
     models = pd.read_csv(copy / "models.csv", dtype=str)
     models[models["study"] != "recall"].to_csv(copy / "models.csv", index=False)
     shutil.rmtree(copy / "recall")
-    for file in ("claims.json", "figures/slice.svg"):
+    for file in ("claims.json", "figures/decisive.svg"):
         (copy / file).unlink()
     script(made, "evidence", "recall", "--name", "config.yaml", "--out", copy)
     now, before = (json.loads((folder / "manifest.json").read_text()) for folder in (copy, kept))
