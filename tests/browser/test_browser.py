@@ -109,7 +109,7 @@ def test_text_stands_out(visit, summary, scheme, width):
 def test_a_hostile_page_runs_nothing(visit, tmp_path):
     for number, text in enumerate(page_recipes.HOSTILE):
         path = tmp_path / f"{number}.html"
-        path.write_text(page_recipes.made(tmp_path, text))
+        path.write_text(page_recipes.make_page(tmp_path, text))
         visited = visit(path, 390)
         visited.page.locator(".card summary").first.click()
         assert visited.said == []
@@ -122,7 +122,7 @@ def test_no_script_may_run(visit, tmp_path):
     """Had escaping failed, the policy would stop it."""
     path = tmp_path / "page.html"
     path.write_text(
-        page_recipes.made(tmp_path).replace(
+        page_recipes.make_page(tmp_path).replace(
             "</main>", "<script>alert(1)</script><img src=x onerror=alert(2)>"
         )
     )
