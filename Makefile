@@ -95,10 +95,11 @@ error-rates: $(READY) # simulates the error rates of the tests for docs/referenc
 pilot: $(READY) # chooses learning rates on seeds that no test uses; writes data/pilot.csv
 	python scripts/pilot.py
 
-freeze: $(READY) # fixes the tests, and the settings of config.yaml and config/paper.yaml; commit evidence/frozen.json before a run
-	python scripts/freeze.py
-
 STUDIES :=
+freeze: $(READY) # STUDIES="norms" fixes their settings in config/paper.yaml and their tests; commit evidence/frozen.json before a run
+	$(if $(STUDIES),,$(error name the studies that will run: make freeze STUDIES="norms"))
+	python scripts/freeze.py $$STUDIES
+
 evidence: $(READY) # runs config/paper.yaml for hours and keeps the results in evidence/; STUDIES="main recall" runs and keeps these studies alone
 	python scripts/evidence.py $$STUDIES
 

@@ -12,7 +12,7 @@ from normscope.io.files import seal
 from normscope.schema import Strict
 from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
-from normscope.verdicts.frozen import Plan, digests, read_frozen
+from normscope.verdicts.frozen import Plan, read_frozen
 
 
 class Flags(Strict):
@@ -23,7 +23,7 @@ class Flags(Strict):
         description="the files of the documents, data/claims/*.yaml"
     )
     results: Path = Field(description="directory with one folder per study")
-    settings: str = Field(description="the digest of the configuration")
+    settings: dict[str, str] = Field(description="the digest of each study's settings, as JSON")
     evidence: Path = Field(description="directory of frozen.json")
     out: Path
 
@@ -33,7 +33,7 @@ def main() -> None:
     studies = flags.config.studies
     claims = load_checked(flags.claims, studies)
     folders = {name: flags.results / name / "tables" for name in studies}
-    plan = Plan(digests(claims), read_frozen(flags.evidence), flags.settings)
+    plan = Plan(flags.settings, read_frozen(flags.evidence))
     verdicts(claims, studies, flags.config.level, folders, plan).write(flags.out)
     seal(flags.out)
 

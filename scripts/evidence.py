@@ -27,7 +27,7 @@ from normscope.studies.stage import FOLDER
 from normscope.studies.statements import load_checked
 from normscope.studies.verdicts import verdicts
 from normscope.verdicts.document import load as load_claims
-from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Plan, digests, git, read_frozen
+from normscope.verdicts.frozen import DECISIVE_PATHS, FROZEN, Frozen, Plan, git, read_frozen
 from normscope.verdicts.verdict import read as read_verdicts
 
 MANIFEST, RUN = "manifest.json", "run.json"
@@ -79,17 +79,19 @@ def read_shown(path: Path, config: Config) -> PageResults:
     return shown
 
 
-def check_settings(config: Config, flags: Flags) -> None:
-    """Check that the settings and the code are those that were frozen.
+def check_frozen(config: Config, study: str, frozen: Frozen, flags: Flags) -> None:
+    """Check that a study's settings and code are those that were frozen.
 
     A file that had to be repaired during the run is named in the README of ``out``.
     """
-    frozen, path, readme = read_frozen(flags.out), flags.out / FROZEN, flags.out / "README.md"
-    assert frozen is not None, path
+    path, readme = flags.out / FROZEN, flags.out / "README.md"
     if git("status", "--porcelain", "--", str(path)):
         raise Explained(f"commit {path} before the run: its commit tells when it was frozen")
-    if frozen.settings.get(flags.name) != config.digest:
-        raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
+    if frozen.settings != config.digests[study]:
+        raise Explained(
+            f"{path}: other settings of {study} were frozen: make freeze STUDIES={study}, and run "
+            f"{flags.name}"
+        )
     excused = readme.read_text() if readme.is_file() else ""
     differ = git("diff", "--name-only", frozen.commit, "--", *DECISIVE_PATHS).splitlines()
     if changed := "\n".join(file for file in differ if f"`{file}`" not in excused):
@@ -99,18 +101,17 @@ def check_settings(config: Config, flags: Flags) -> None:
         )
 
 
-def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
+def check_ages(config: Config, study: str, flags: Flags) -> None:
     """Check that models are younger than the freeze, which shows mistakes and not forgery."""
     path = flags.out / FROZEN
     since = float(git("log", "-1", "--format=%ct", "--", str(path)))
-    for name in studies:
-        for job in config.studies[name].trainings():
-            made = flags.results / name / "models" / job / "metrics.csv"
-            if made.stat().st_mtime < since:
-                raise Explained(
-                    f"{made} is older than the commit of {path}, so that its test was not frozen "
-                    "before: train on seeds that no earlier run used"
-                )
+    for job in config.studies[study].trainings():
+        made = flags.results / study / "models" / job / "metrics.csv"
+        if made.stat().st_mtime < since:
+            raise Explained(
+                f"{made} is older than the commit of {path}, so that its test was not frozen "
+                "before: train on seeds that no earlier run used"
+            )
 
 
 def figure_names(config: Config, studies: Collection[str], shown: PageResults) -> list[str]:
@@ -259,7 +260,7 @@ def keep_manifest(config: Config, studies: Sequence[str], flags: Flags) -> None:
 def judge(config: Config, flags: Flags) -> None:
     """Write the verdicts that follow from the kept tables, and print those that are other ones."""
     claims = load_checked(CLAIMS, config.studies)
-    plan = Plan(digests(claims), read_frozen(flags.out), config.digest)
+    plan = Plan(config.digests, read_frozen(flags.out))
     folders = {name: flags.out / name for name in config.studies}
     path = flags.out / "claims.json"
     before = read_verdicts(path).by_key if path.is_file() else {}
@@ -281,12 +282,12 @@ def main() -> None:
     if flags.draw:
         draw_kept(config, flags, shown)
     if not (flags.judge or flags.draw):
-        is_frozen = (flags.out / FROZEN).exists()
-        if is_frozen:
-            check_settings(config, flags)
+        frozen = {k: one for k, one in read_frozen(flags.out).items() if k in studies}
+        for name, one in frozen.items():
+            check_frozen(config, name, one, flags)
         finish(config, studies, flags, shown)
-        if is_frozen:
-            check_ages(config, studies, flags)
+        for name in frozen:
+            check_ages(config, name, flags)
         keep_manifest(config, studies, flags)
         keep_models(config, studies, flags)
         keep_tables(studies, flags, shown)

@@ -28,6 +28,7 @@ from normscope.studies.card.grid import Card
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
 from normscope.studies.main.grid import Main
+from normscope.studies.norms.grid import Norms
 from normscope.studies.pilot import Pilot
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.recall.grid import Recall
@@ -91,6 +92,7 @@ class Studies(Strict):
         default={}, description="arms whose norms have code of their own, by name"
     )
     card: Card | None = Field(default=None, description="norms whose card is made")
+    norms: Norms
     main: Main
     recall: Recall
     jacobian: Jacobian
@@ -170,11 +172,16 @@ class Config(Studies):
         return self.model_dump_json(exclude=left_out if titles else left_out | self.titles)
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of what decides verdicts: the settings of all studies, and the texts."""
-        texts = {name: self.every_text[name].decides.model_dump() for name in self.texts_read}
-        decides = json.dumps([self.settings_json("figures"), texts], sort_keys=True)
-        return sha256(decides.encode()).hexdigest()
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of what decides the results of each study, by name: its settings and texts."""
+        settings = json.loads(self.settings_json())
+        digests = {}
+        for name, study in self.studies.items():
+            texts = [DATASET, *study.job_texts().values()]
+            hashes = [self.every_text[text].decides.model_dump() for text in dict.fromkeys(texts)]
+            decides = json.dumps([self.level, settings[name], hashes], sort_keys=True)
+            digests[name] = sha256(decides.encode()).hexdigest()
+        return digests
 
     @property
     def every_text(self) -> dict[str, Dataset]:

@@ -117,7 +117,7 @@ def test_variants_laid_over_config_yaml_are_valid(path):
         (f"{NANOGPT}.model.n_layers", "did you mean n_layer?"),
         ("dataset.sources.1.timeout", "did you mean timeout_s?"),
         ("main.protocols.small.modle", "did you mean model?"),
-        ("zzz", "known: level, pilot, arms, card, main, "),
+        ("zzz", "known: level, pilot, arms, card, norms, "),
         ("main.protocols.small.zzz", "known: model, training"),
     ],
 )
@@ -234,7 +234,7 @@ def test_all_problems_are_named_at_once():
 
 def test_every_study_is_a_part_in_the_order_of_the_page():
     loaded = load(MAIN)
-    assert list(loaded.studies) == "main recall jacobian depth textbook pretrained".split()
+    assert list(loaded.studies) == "norms main recall jacobian depth textbook pretrained".split()
     baseline = {"arm": "layernorm", "placement": "post"}
     other = load(config(**{"main.stack": 1, "main.baseline": baseline}))
     assert other.settings.baseline == [

@@ -18,6 +18,7 @@ from normscope.config import Config, load
 from normscope.errors import Explained
 from normscope.io.yamlfile import overlay, read_yaml
 from normscope.pilot import read_project
+from normscope.verdicts.document import load as load_claims
 from normscope.verdicts.frozen import Plan, git, read_frozen
 
 EVIDENCE = runpy.run_path(str(SCRIPTS / "evidence.py"))
@@ -51,7 +52,7 @@ def commit() -> None:
 
 
 def freeze(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["freeze.py"])
+    monkeypatch.setattr(sys, "argv", ["freeze.py", "depth"])
     runpy.run_path(str(SCRIPTS / "freeze.py"))["main"]()
 
 
@@ -72,8 +73,8 @@ def plant_models(name: str = NAME) -> list[Path]:
 
 def check(run: Config, name: str = NAME) -> None:
     flags: Any = SimpleNamespace(out=Path("evidence"), results=Path("results"), name=name)
-    EVIDENCE["check_settings"](run, flags)
-    EVIDENCE["check_ages"](run, ["depth"], flags)
+    EVIDENCE["check_frozen"](run, "depth", read_frozen(Path("evidence"))["depth"], flags)
+    EVIDENCE["check_ages"](run, "depth", flags)
 
 
 def test_a_run_of_what_was_frozen_is_registered_and_no_other(monkeypatch):
@@ -82,24 +83,26 @@ def test_a_run_of_what_was_frozen_is_registered_and_no_other(monkeypatch):
     plant_models()
     check(config())
     frozen = read_frozen(Path("evidence"))
-    assert frozen is not None
-    assert frozen.commit == git("rev-parse", "HEAD~")
-    assert frozen.settings.keys() == {"config.yaml", NAME}
-    for name, why in (
-        (NAME, ""),
-        ("config.yaml", ""),
-        ("config/tiny.yaml", "its settings are not those that were frozen"),
+    assert frozen["depth"].commit == git("rev-parse", "HEAD~")
+    assert frozen.keys() == {"depth"}
+    statements = {
+        key: one for _, key, one in load_claims(sorted(Path("data/claims").glob("*.yaml")))
+    }
+    for name, key, why in (
+        (NAME, "post_warm_up", ""),
+        ("config.yaml", "post_warm_up", "its settings are not those that were frozen"),
+        (NAME, "recentering_is_dispensable", "its test was not frozen before its data existed"),
     ):
-        plan = Plan(frozen.statements, frozen, config(name).digest)
-        assert plan.why_post_hoc("post_warm_up") == why
+        plan = Plan(config(name).digests, frozen)
+        assert plan.why_post_hoc(key, statements[key]) == why
 
 
 def test_another_text_has_other_settings():
     ours = read_project(Path())
     other = overlay(ours, {"dataset": {"sha256": "0" * 64}})
-    assert load(other).digest != load(ours).digest
+    assert load(other).digests["main"] != load(ours).digests["main"]
     drawn = overlay(ours, {"figures": {"width_mm": 99}, "device": "cpu"})
-    assert load(drawn).digest == load(ours).digest
+    assert load(drawn).digests == load(ours).digests
 
 
 @pytest.mark.parametrize(
@@ -122,8 +125,8 @@ def test_no_model_may_exist_when_its_test_is_frozen(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("settings", "other settings were frozen"),
-        ("name", "other settings were frozen"),
+        ("settings", "other settings of depth were frozen"),
+        ("name", "other settings of depth were frozen"),
         ("code", "not those that .* froze: freeze again, or name them in .*\nsrc/code.py"),
         ("freeze", "commit evidence/frozen.json before the run"),
         ("age", "older than the commit of evidence/frozen.json"),

@@ -33,11 +33,11 @@ rule claims:
         "../envs/normscope.yaml"
     params:
         config=constant(CONFIG.settings_json("figures")),
-        settings=CONFIG.digest,
+        settings=constant(json.dumps(CONFIG.digests)),
         evidence=constant(project("evidence")),
     shell:
         'python "$NORMSCOPE/scripts/claims.py" {input.claims:q}'
-        " --config {params.config:q} --settings {params.settings} --evidence {params.evidence:q}"
+        " --config {params.config:q} --settings {params.settings:q} --evidence {params.evidence:q}"
         " --results results --out {output} &> {log}"
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from normscope.columns import NATS, SHARE, Column, count, estimate, key
+from normscope.columns import NATS, SHARE, Column, count, estimate, key, text
 from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import LABELS
 from normscope.nn.recipe import PLACEMENTS
@@ -31,6 +31,23 @@ FAILED = count(
     "1 if the loss is not clearly below that of character frequencies",
     range=SHARE,
     source="normscope.statistics.outcome.with_outcome",
+)
+# a model of a study with protocols
+PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
+COMPARED = (PROTOCOL, ARM, PLACEMENT)
+MODEL = (*COMPARED, LEARNING_RATE, SEED)
+TEXT = text("text", "name of the text in config.yaml; dataset is the default text")
+
+TRAINED = (
+    TEXT,
+    VAL_LOSS.but(source="normscope.train.session.train"),
+    BEST_VAL_LOSS,
+    Column("val_loss_window_sd", "standard deviation over validation windows", **NATS),
+    Column("train_loss", "training loss of the last step", **NATS),
+    DIVERGED_AT,
+    PARAMETERS,
+    CAPPED_LOSS,
+    FAILED,
 )
 LEARNED = "failed < 0.5"  # of models most of which did not fail
 UNIGRAM = Column("unigram", "loss of character frequencies", **NATS)

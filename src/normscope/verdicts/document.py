@@ -97,6 +97,11 @@ class Statement(Strict):
         """The tables that its comparisons read, as ``study.table``."""
         return list(dict.fromkeys(one.measurement.table for one in self.comparisons.values()))
 
+    @property
+    def studies(self) -> list[str]:
+        """The studies whose tables these are."""
+        return list(dict.fromkeys(one.measurement.study for one in self.comparisons.values()))
+
 
 def _comparison(name: str, raw: dict[str, Any]) -> Comparison:
     """A comparison, without the columns that an overlay takes away."""

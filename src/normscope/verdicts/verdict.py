@@ -18,7 +18,7 @@ from normscope.schema import Strict
 from normscope.verdicts.comparison import Comparison
 from normscope.verdicts.document import MAIN, Claims, Head, Statement
 from normscope.verdicts.expression import columns_in
-from normscope.verdicts.frozen import Plan
+from normscope.verdicts.frozen import Plan, digest
 from normscope.verdicts.sample import NO_DATA, is_log, sample
 from normscope.verdicts.test import Result, result
 from normscope.verdicts.vocabulary import Vocabulary
@@ -124,15 +124,11 @@ class Verdicts(Strict):
 
     Args:
         level: The confidence level of intervals.
-        settings: The digest of the run's configuration.
-        frozen: The commit whose tests and settings were frozen before the run.
         documents: By the names of their files.
         verdicts: In the order of the documents.
     """
 
     level: float
-    settings: str = ""
-    frozen: str | None = None
     documents: dict[str, Head]
     verdicts: list[Verdict] = Field(description="in the order of the documents")
 
@@ -211,14 +207,12 @@ def judge(
                 statement=statement,
                 results={name: one for name, (one, _) in outcomes.items()},
                 quantities={name: quantity for name, (_, quantity) in outcomes.items()},
-                why_post_hoc=plan.why_post_hoc(key),
-                digest=plan.digests[key],
+                why_post_hoc=plan.why_post_hoc(key, statement),
+                digest=digest(statement),
             )
         )
     return Verdicts(
         level=level,
-        settings=plan.settings,
-        frozen=plan.frozen.commit if plan.frozen else None,
         documents={name: document.head for name, document in claims.documents.items()},
         verdicts=verdicts,
     )

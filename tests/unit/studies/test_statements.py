@@ -23,7 +23,7 @@ from normscope.verdicts import expression
 from normscope.verdicts.comparison import Comparison, sides
 from normscope.verdicts.document import Claims
 from normscope.verdicts.findings import load as load_findings
-from normscope.verdicts.frozen import Plan, digests, read_frozen
+from normscope.verdicts.frozen import Plan, read_frozen
 from normscope.verdicts.sample import is_log, sample
 from normscope.verdicts.test import result
 from normscope.verdicts.verdict import Verdicts, read
@@ -202,7 +202,7 @@ def test_a_comparison_can_come_out_as_claimed_and_opposite(name: str):
 def test_the_kept_verdicts_follow_from_the_kept_tables():
     kept = read(ROOT / "evidence/claims.json")
     folders = {name: ROOT / "evidence" / name for name in CONFIG.studies}
-    plan = Plan(digests(CLAIMS), read_frozen(ROOT / "evidence"), kept.settings)
+    plan = Plan(CONFIG.digests, read_frozen(ROOT / "evidence"))
     now = verdicts(CLAIMS, CONFIG.studies, CONFIG.level, folders, plan)
     again = Verdicts.model_validate_json(now.model_dump_json())
     assert again == kept, "run: python scripts/evidence.py --judge"

@@ -18,7 +18,7 @@ from normscope.errors import Explained
 from normscope.statistics.levels import DECISIVE_P
 from normscope.verdicts.comparison import Comparison
 from normscope.verdicts.document import Claims, Document, Statement
-from normscope.verdicts.frozen import Frozen, Plan, digest, digests
+from normscope.verdicts.frozen import Frozen, Plan, digest
 from normscope.verdicts.sample import DIVERGED, FAILED, LEARNED_NOTHING, NO_DATA, Sample, sample
 from normscope.verdicts.test import Result, result
 from normscope.verdicts.verdict import StudyData, Verdict, judge, read
@@ -329,7 +329,7 @@ def judge_table(table: pd.DataFrame | None, **changes):
     )
     claims = Claims({"paper": paper})
     main = StudyData({} if table is None else {"chosen": table}, {"chosen": MODELS}, ARMS)
-    return judge(claims, {"main": main}, level=0.95, plan=Plan(digests(claims)))
+    return judge(claims, {"main": main}, level=0.95, plan=Plan())
 
 
 def test_a_run_is_judged_and_read_as_it_was_written(tmp_path: Path):
@@ -359,10 +359,15 @@ def test_a_digest_is_that_of_the_tests_and_of_no_word():
 
 
 def test_a_verdict_is_planned_if_its_test_and_its_settings_were_frozen():
-    frozen = Frozen(
-        commit="a" * 40, settings={"config.yaml": "b" * 64}, statements={"key": "c" * 16}
-    )
-    assert Plan({"key": "c" * 16}, frozen, "b" * 64).why_post_hoc("key") == ""
-    assert "changed" in Plan({"key": "d" * 16}, frozen, "b" * 64).why_post_hoc("key")
-    assert "settings" in Plan({"key": "c" * 16}, frozen, "e" * 64).why_post_hoc("key")
-    assert "not frozen" in Plan({"key": "c" * 16}, None, "b" * 64).why_post_hoc("key")
+    one = Statement.model_validate(ENTRY)
+    frozen = Frozen(commit="a" * 40, settings="b" * 64, statements={"key": digest(one)})
+    plan = Plan({"main": "b" * 64}, {"main": frozen})
+    assert plan.why_post_hoc("key", one) == ""
+    assert "not frozen" in plan.why_post_hoc("other", one)
+    assert "not frozen" in Plan({"main": "b" * 64}, {"recall": frozen}).why_post_hoc("key", one)
+    assert "settings" in Plan({"main": "e" * 64}, {"main": frozen}).why_post_hoc("key", one)
+    changed = Statement.model_validate(ENTRY | {"expect": "within 0.02"})
+    assert "changed" in plan.why_post_hoc("key", changed)
+    both = one.model_validate(ENTRY | {"also": {"recall": {"measure": "recall.chosen.loss"}}})
+    two = Frozen(commit="a" * 40, settings="b" * 64, statements={"key": digest(both)})
+    assert "not frozen" in plan._replace(frozen={"main": two}).why_post_hoc("key", both)

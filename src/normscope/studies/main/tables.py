@@ -16,22 +16,22 @@ from normscope.formats import GENERAL, SCIENTIFIC, decimals
 from normscope.studies.columns import (
     ARM,
     AT_EDGE,
-    BEST_VAL_LOSS,
     CAPPED_LOSS,
+    COMPARED,
     DEPTH,
     DIVERGED_AT,
     DIVERGENCES,
     FAILED,
     FAILURES,
     LEARNED,
-    LEARNING_RATE,
-    PARAMETERS,
+    MODEL,
     PILOT,
     PLACEMENT,
     RATE,
     SEED,
     STEP,
-    VAL_LOSS,
+    TEXT,
+    TRAINED,
     N,
     mean,
 )
@@ -48,22 +48,6 @@ from normscope.studies.main.measures import (
 
 SIGNED = decimals(sign=True)
 
-PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
-COMPARED = (PROTOCOL, ARM, PLACEMENT)
-MODEL = (*COMPARED, LEARNING_RATE, SEED)
-TEXT = text("text", "name of the text in config.yaml; dataset is the default text")
-
-TRAINED = (
-    TEXT,
-    VAL_LOSS.but(source="normscope.train.session.train"),
-    BEST_VAL_LOSS,
-    Column("val_loss_window_sd", "standard deviation over validation windows", **NATS),
-    Column("train_loss", "training loss of the last step", **NATS),
-    DIVERGED_AT,
-    PARAMETERS,
-    CAPPED_LOSS,
-    FAILED,
-)
 RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *LAWS, *FOLDINGS, *GROWTH, *MEASURES)
 MEAN_LOSS = estimate(
     "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **NATS

@@ -1,0 +1,1 @@
+"""Every norm at its own learning rate, on many texts."""

@@ -1,0 +1,1 @@
+"""Drawings of the figures in ``figures.yaml``."""
