@@ -10,7 +10,7 @@ import yaml
 
 from normscope.config import load
 from normscope.errors import Explained
-from normscope.io.yamlfile import overlay, read_config
+from normscope.io.yamlfile import read_config
 from normscope.pilot import open_cells, read_project, with_pilot, with_rates
 from normscope.studies.cells import Cell
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
@@ -65,6 +65,7 @@ def raw() -> dict[str, Any]:
     others = {name: config[name] | {"runs": tiny[name]["runs"]} for name in names}
     others["recall"] |= {key: tiny["recall"][key] for key in ("tasks", "published", "corrected")}
     others["jacobian"] |= {"protocols": tiny["jacobian"]["protocols"]}
+    others["norms"] = config["norms"] | tiny["norms"]
     return config | others | {"main": config["main"] | {"runs": runs}}
 
 

@@ -87,7 +87,7 @@ def config(project: Project) -> dict[str, Any]:
     config["dataset"] |= {"directory": "nanogpt", "sources": SOURCES}
     config["pretrained"]["models"] = MODELS
     config["texts"] = {"austen": config["texts"]["austen"]}
-    del config["main"]["protocols"]["twelve_texts"]  # it names the others
+    config["pilot"]["texts"] = ["dataset"]
     for study in ("main", "jacobian"):  # one title stands for all
         for name, protocol in config[study]["protocols"].items():
             if (study, name) != ("main", "small"):

@@ -31,6 +31,10 @@ TABLES = declared_tables()
 Tables = dict[str, pd.DataFrame]
 # values to which the entries refer
 CONFIGURATION: dict[str, Any] = {
+    "norms": {
+        "baseline": {"arm": "layernorm", "placement": "pre"},
+        "titles": {"width_64": "width 64"},
+    },
     "main": {
         "baseline": {"arm": "layernorm", "placement": "pre"},
         "gain": {"protocols": ["nanogpt"]},
@@ -141,6 +145,23 @@ def of_papers(case: Case) -> dict[str, list[dict[str, Any]]]:
         "networks": networks,
         "slopes": slopes,
     }
+
+
+def norms(case: Case) -> Tables:
+    """Arms as in ``main``, and LayerNorm in post-norm; the pilot's losses are 2, 1 and 3."""
+    key = {"protocol": "width_64", "learning_rate": RATES[1]}
+    cells = [(arm, "none" if arm == "none" else "pre") for arm in ARMS] + [("layernorm", "post")]
+    models, rates = [], []
+    for i, (arm, placement) in enumerate(cells):
+        cell, lost = key | {"arm": arm, "placement": placement}, arm in case.lost
+        state = {"diverged_at": STEP if lost else NAN, "failed": int(lost), "text": "dataset"}
+        models += [
+            cell | state | {"seed": seed, "capped_loss": 3.5 if lost else 1.5 + 0.5 * i}
+            for seed in case.seeds
+        ]
+        losses = zip(TRIED, (2.0, 1.0, 3.0), strict=True)
+        rates += [cell | {"learning_rate": r, "loss": x, "is_best": x == 1} for r, x in losses]
+    return planted("norms", models=models, rates=rates)
 
 
 def recall(case: Case) -> Tables:
@@ -261,7 +282,7 @@ def pretrained(case: Case) -> Tables:
 
 
 PLANTED: dict[str, Callable[[Case], Tables]] = {
-    f.__name__: f for f in (main, recall, jacobian, depth, textbook, pretrained)
+    f.__name__: f for f in (norms, main, recall, jacobian, depth, textbook, pretrained)
 }
 
 

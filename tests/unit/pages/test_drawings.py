@@ -14,7 +14,14 @@ from normscope.studies.stage import FOLDER
 
 LOST = (*ARMS, "dyt", "measured")
 ROOT = math.sqrt(2)
-NOT_SAID = ("untrained_depth", "logits", "comparison", "heads", "prompts")  # of lost models
+NOT_SAID = (
+    "tuning",
+    "untrained_depth",
+    "logits",
+    "comparison",
+    "heads",
+    "prompts",
+)  # of lost models
 LOSSES = (1.5, 2.0, 2.5)  # of the arms at pre, pre and none
 STEPS = (1, 5, 10)
 
@@ -40,11 +47,14 @@ def test_a_figure_has_titles_and_sample_sizes(name):
         is_titled = axis.get_title() or axis.get_title(loc="left")
         assert is_titled or axis.get_label() == "<colorbar>"
     n = {"slice": 1, "heads": 25, "comparison": 25, "prompts": 1}
-    assert re.search(rf"n = {n.get(name, 2)}\b", "\n".join(figure.words))
+    assert name == "tuning" or re.search(rf"n = {n.get(name, 2)}\b", "\n".join(figure.words))
 
 
 # the lines of a panel: x and y, or one of them, from the formulas of planted_tables.py
 LINES = [
+    ("norms", 0, [1.5, 1.5], [0, 0]),  # both models in post-norm, above those in pre-norm
+    ("tuning", 0, [0.001, 0.003, 0.01], [2, 1, 3]),
+    ("tuning", 0, [0.003], [1]),  # the rate that was chosen
     ("loss", 0, [0.5], None),  # above the baseline's, which has the same seeds
     ("rates", 0, None, [LOSSES[0] + 0.015 + more for more in (0, 0.5, 0.5)]),
     ("batch_size", 0, None, [1, 0]),

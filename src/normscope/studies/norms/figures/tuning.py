@@ -2,43 +2,53 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.statistics.summary import select, split
+from normscope.statistics.summary import split
 from normscope.studies.arms import arm_label, arm_look
 from normscope.studies.main.figures import CELL, LOOKS
 
-HEIGHT_MM = 95
+HEIGHT_MM = 120
+PANELS = ("LayerNorm and RMSNorm", "other norms, and none", "other placements")
 
 
-def draw(
-    tables: Mapping[str, pd.DataFrame], look: Look, titles: Mapping[str, str]
-) -> tuple[Figure, str]:
-    """One panel per protocol; a filled marker is the rate that was chosen."""
-    rates = tables["rates"]
-    shown = {key: select(rates, protocol=key) for key in titles if key in set(rates["protocol"])}
+def panel_of(arm: str, placement: str) -> str:
+    """The panel that shows a norm, so that no panel has more than six curves."""
+    if placement not in ("pre", "none"):
+        return PANELS[2]
+    return PANELS[0] if arm.startswith(("layernorm", "rmsnorm")) else PANELS[1]
+
+
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """Panels of norms; a filled marker is the rate that was chosen."""
+    rates = tables["rates"].sort_values("learning_rate")
+    panels = [panel_of(*cell) for cell in zip(rates["arm"], rates["placement"], strict=True)]
+    shown = [(title, part) for title in PANELS if len(part := rates[np.equal(panels, title)])]
     figure, axes = style.canvas(look.width_mm, HEIGHT_MM, 1, max(len(shown), 1))
     if not shown:
         return figure, style.say(axes[0, 0], "no pilot model was trained")
-    for axis, (protocol, table) in zip(axes[0], shown.items(), strict=True):
-        for cell, curve in split(table.sort_values("learning_rate"), CELL):
-            of_arm = arm_look(cell["arm"])
-            if cell["placement"] not in ("pre", "none"):
-                of_arm |= {"linestyle": LOOKS[cell["placement"]]["linestyle"]}
-            axis.plot(
-                curve["learning_rate"],
-                curve["loss"],
-                label=arm_label(cell["arm"], cell["placement"]),
-                mfc="none",
-                **of_arm,
-            )
-            best = curve[curve["is_best"]]
-            axis.plot(best["learning_rate"], best["loss"], **of_arm | {"linestyle": ""})
-        style.log_x(axis, table["learning_rate"])
-        axis.set(xlabel="learning rate", ylabel="validation loss (nats per character)")
-        axis.set_title(titles[protocol])
-    style.legend_below(figure, style.legend_handles(axes[0]), ncols=3)
+    for axis, (title, part) in zip(axes[0], shown, strict=True):
+        for cell, curve in split(part, ["protocol", *CELL]):
+            draw_curve(axis, curve, cell["arm"], cell["placement"])
+        style.log_x(axis, rates["learning_rate"])
+        axis.set(title=title, xlabel="learning rate")
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    axes[0, 0].set_ylabel("validation loss (nats per character)")
     return figure, ""
+
+
+def draw_curve(axis: Axes, curve: pd.DataFrame, arm: str, placement: str) -> None:
+    """The losses of a norm by learning rate."""
+    look = arm_look(arm)
+    if placement in ("post", "peri"):
+        look |= {"linestyle": LOOKS[placement]["linestyle"], "linewidth": 1.0}
+    axis.plot(
+        curve["learning_rate"], curve["loss"], label=arm_label(arm, placement), mfc="none", **look
+    )
+    best = curve[curve["is_best"]]
+    axis.plot(best["learning_rate"], best["loss"], **look | {"linestyle": ""})
