@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.statistics.summary import split
+from normscope.statistics.summary import select, split
 from normscope.studies.arms import arm_label, arm_look
 from normscope.studies.main.figures import CELL, LOOKS
 
@@ -27,8 +26,9 @@ def panel_of(arm: str, placement: str) -> str:
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """Panels of norms; a filled marker is the rate that was chosen."""
     rates = tables["rates"].sort_values("learning_rate")
-    panels = [panel_of(*cell) for cell in zip(rates["arm"], rates["placement"], strict=True)]
-    shown = [(title, part) for title in PANELS if len(part := rates[np.equal(panels, title)])]
+    cells = zip(rates["arm"], rates["placement"], strict=True)
+    rates = rates.assign(panel=[panel_of(*cell) for cell in cells])
+    shown = [(title, part) for title in PANELS if len(part := select(rates, panel=title))]
     figure, axes = style.canvas(look.width_mm, HEIGHT_MM, 1, max(len(shown), 1))
     if not shown:
         return figure, style.say(axes[0, 0], "no pilot model was trained")
