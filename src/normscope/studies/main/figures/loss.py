@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.main.figures import CELL, draw_differences
 from normscope.studies.main.tables import TABLES
+from normscope.studies.rows import CELL, draw_differences
 
 KEYS = [key for key in TABLES["chosen"].keys if key not in {*CELL, "learning_rate"}]
 

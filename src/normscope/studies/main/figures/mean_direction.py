@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from normscope.pages import style
 from normscope.pages.drawing import Look
-from normscope.studies.main.figures import MM_PER_PANEL, MM_PER_ROW, by_unit, cells_of, draw_rows
+from normscope.studies.rows import MM_PER_PANEL, MM_PER_ROW, by_unit, cells_of, draw_rows
 
 PLACES = ("pre", "none")
 

@@ -9,7 +9,7 @@ from normscope.nn.recipe import PLACEMENTS
 from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import describe, geometric_mean, select, split
-from normscope.studies.main.figures import DOTS, LOOKS
+from normscope.studies.rows import DOTS, LOOKS
 
 HEIGHT_MM = 75
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.main.figures import CELL, draw_differences
+from normscope.studies.rows import CELL, draw_differences
 
 SAME = ["protocol", "seed"]
 

@@ -10,7 +10,7 @@ from normscope.pages import style
 from normscope.pages.drawing import Look
 from normscope.statistics.summary import select, split
 from normscope.studies.arms import arm_label, arm_look
-from normscope.studies.main.figures import CELL, LOOKS
+from normscope.studies.rows import CELL, LOOKS
 
 HEIGHT_MM = 120
 PANELS = ("LayerNorm and RMSNorm", "other norms, and none", "other placements")
