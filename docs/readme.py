@@ -18,6 +18,7 @@ from normscope.pages.table import Column, PageTable
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.pages import cost_table
 from normscope.studies.main.pages import loss_table, norm_table
+from normscope.studies.norms.pages import arm_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
 from normscope.verdicts.findings import Findings
@@ -27,9 +28,8 @@ from normscope.verdicts.verdict import Verdicts, read
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
-TRAINED = ("layernorm", "layernorm_plain", "rmsnorm", "rmsnorm_plain", "batchnorm", "none")
 LOSS = ("norm", "n", "learning rate", "loss")
-DIFFERENCE = ("difference", "its interval")
+DIFFERENCE = ("above LayerNorm", "its interval", "texts on which it is above")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
@@ -95,7 +95,6 @@ def tables() -> dict[str, PageTable]:
     config, ledger = record("manifest")["config"], read(EVIDENCE / "claims.json")
     findings = load_findings(ROOT / "data/findings.yaml", ledger.statements)
     arms, models = table("main", "arms"), table("pretrained", "by_model")
-    small = select(arms, protocol="small")
     cells = table("recall", "cells").query("n > 1")
     copy = cell_table(cells, config["recall"]["published"]["task"])
     costs = select(table("jacobian", "costs"), attention="softmax", feedback="backprop")
@@ -104,7 +103,9 @@ def tables() -> dict[str, PageTable]:
         "run": run_table(len(pd.read_csv(EVIDENCE / "models.csv"))),
         "scoreboard": scoreboard({"the evidence": ledger}),
         "opposite": opposite_table(ledger),
-        "small": loss_table(small[small["arm"].isin(TRAINED)]).select(*LOSS, *DIFFERENCE),
+        "tuned": arm_table(table("norms", "arms")).select(
+            *("norm", "learning rate", "loss", *DIFFERENCE)
+        ),
         "large": loss_table(select(arms, protocol="nanogpt")).select(*LOSS, "interval"),
         "placements": loss_table(select(arms, protocol="deep", arm="rmsnorm")).select(
             *("norm", "n", "failed", "learning rate", "loss", "interval")

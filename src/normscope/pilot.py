@@ -95,33 +95,13 @@ def with_rates(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
                 new.append(block)
                 continue
             cells = list(_cells(name, key, block))
-            for _, cell, single in _cells_to_train(cells, block, pilot):
+            for _, cell, single in cells:
                 losses = pilot.losses_by_rate(name, cell)
                 new.append({**single, "learning_rates": [least(losses) if losses else ANY_RATE]})
             if not cells:  # wrong in another key, which is reported instead
                 new.append({**block, "learning_rates": [ANY_RATE]})
         done[name] = {**done[name], key: new}
     return done
-
-
-def _cells_to_train(
-    cells: Sequence[OpenCell], block: Mapping[str, Any], pilot: Pilot
-) -> Iterator[OpenCell]:
-    """The cells of a block that are trained: all, or with ``one_arm`` those of the best arm.
-
-    The best arm may differ between placements. While some arm is untried, all are kept, so that the
-    pilot trains them.
-    """
-    losses = [
-        min(pilot.losses_by_rate(one.study, one.cell).values(), default=None) for one in cells
-    ]
-    if not block.get("one_arm") or None in losses:
-        yield from cells
-        return
-    best: dict[str, OpenCell] = {}
-    for i in sorted(range(len(cells)), key=lambda i: (losses[i], i)):
-        best.setdefault(cells[i].cell.placement, cells[i])
-    yield from (one for one in cells if one is best[one.cell.placement])
 
 
 def open_cells(raw: Mapping[str, Any]) -> Iterator[OpenCell]:

@@ -1,6 +1,5 @@
 """Learning rates of the pilot: what is tried, what is chosen, and what is refused."""
 
-import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -96,53 +95,6 @@ def test_cells_without_pilot_models_are_named():
     assert [str(one) for one in open_cells(raw())] == [
         "main: small, layernorm, pre", "main: small, rmsnorm, pre"
     ]  # fmt: skip
-
-
-def of_arms(placement: str, **rates: tuple[float, float | None]) -> list[Trial]:
-    """One trial per arm: its rate and loss."""
-    return [
-        Trial(
-            "main",
-            f"small-{arm}-{placement}-{rate:g}",
-            "1 2",
-            "dataset",
-            "" if loss is None else str(loss),
-        )
-        for arm, (rate, loss) in rates.items()
-    ]
-
-
-def of_one_arm() -> dict[str, Any]:
-    """The configuration whose last block keeps one of its arms, in two placements."""
-    config = raw()
-    config["main"]["runs"][-1] |= {"one_arm": True, "placements": ["pre", "post"], "seeds": [7]}
-    return config
-
-
-@pytest.mark.parametrize(
-    ("post", "kept"),
-    [
-        ({"layernorm": (0.001, 2.0), "rmsnorm": (0.003, 0.5)}, "rmsnorm-post-0.003"),
-        ({"layernorm": (0.001, 2.0), "rmsnorm": (0.003, None)}, "layernorm-post-0.001"),
-        ({"layernorm": (0.001, 2.0), "rmsnorm": (0.003, 2.0)}, "layernorm-post-0.001"),
-    ],
-    ids=["lowest", "diverged", "first of equals"],
-)
-def test_of_several_arms_the_best_one_of_the_pilot_is_trained_in_each_placement(post, kept):
-    """Another arm may be the best in another placement, and the order stays that of the block."""
-    pre = [*BOTH[:3], *of_arms("pre", rmsnorm=(0.003, 1.5))]
-    config = load(with_pilot(of_one_arm(), [*pre, *of_arms("post", **post)]))
-    models = [str(cell) for cell, _ in config.main.models() if cell.protocol == "small"]
-    assert models == ["small-layernorm-pre-0.003", f"small-{kept}"]
-
-
-def test_while_an_arm_is_untried_all_are_kept_so_that_the_pilot_trains_them():
-    tried = [*BOTH, *of_arms("post", layernorm=(0.003, 1.0))]
-    with pytest.raises(Explained, match=r"pilot models of these cells(.|\n)*small, rmsnorm, post$"):
-        with_pilot(of_one_arm(), tried)
-    config = load(with_rates(of_one_arm(), Pilot(losses=losses_of(tried))))
-    models = [(c.arm, c.placement) for c, _ in config.main.models() if c.protocol == "small"]
-    assert sorted(models) == sorted(itertools.product(("layernorm", "rmsnorm"), ("pre", "post")))
 
 
 def test_no_test_rests_on_a_pilot_seed():

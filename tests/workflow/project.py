@@ -227,7 +227,7 @@ RULES |= {
 RULES |= {
     f"figure_{name}": [SCRIPTS["draw"], FOLDER / figure.study / f"figures/{name}.py"]
     for name, figure in load(FOLDER, STUDIES).items()
-    if figure.needs in (None, "main.scale_protocols")  # test projects lack what the others need
+    if figure.needs is None  # test projects lack what the others need
 }
 RULES |= {
     name: [path, *(FOLDER / study / f"{ALL[name]}.py" for study in STUDIES if name in ALL)]

@@ -46,11 +46,6 @@ class ProtocolGrid(Grid, GrowingModel):
         description="a list, or pilot for the rate that the pilot seeds chose. Of several rates, "
         "an arm is reported at the best one, chosen on its other seeds"
     )
-    one_arm: Annotated[bool, ADDED] = Field(
-        default=False,
-        description="whether only that of the arms is trained whose pilot models have the lowest "
-        "loss, such as one of several values of alpha; with learning_rates: pilot",
-    )
 
 
 class Baseline(Strict):

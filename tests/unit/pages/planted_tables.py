@@ -110,11 +110,10 @@ def of_papers(case: Case) -> dict[str, list[dict[str, Any]]]:
     """One protocol of four cells, and two of one cell that were trained at several rates.
 
     Losses are 2, 2.5, ... and a hundredth of the seed, and 0.5 more at rates that are not chosen.
-    Post-norm costs 0.5, and DyT 0.25. The energy along the mean is the seed plus the number of the
-    cell. The gradients of untrained networks are the inverse of the depth, times the seed. Logits
-    are step times seed in the protocols of one cell; the second seed ends at step 2.
+    Post-norm costs 0.5. The energy along the mean is the seed plus the number of the
+    cell. The gradients of untrained networks are the inverse of the depth, times the seed.
     """
-    runs, networks, scales, differences = [], [], [], []
+    runs, networks, differences = [], [], []
     kinds = [("brief", "layernorm", "pre"), ("brief", "layernorm", "post")]
     kinds += [("brief", "none", "none"), ("brief", "dyt", "pre")]
     kinds += [(name, "layernorm", "pre") for name in ("sweep", "sweep_qk")]
@@ -127,12 +126,6 @@ def of_papers(case: Case) -> dict[str, list[dict[str, Any]]]:
             runs.append(model | {"capped_loss": end, "diverged_at": STEP if lost else NAN})
             runs[-1] |= {} if lost else {"uniform_energy": 1.0 * (seed + i)}
             differences.append(model | {"above_placement": 0.5 * (placement == "post")})
-            differences[-1] |= {"above_arm": 0.25 * (arm == "dyt")}
-            if protocol != "brief" and rate == RATES[0]:
-                scales += [
-                    model | {"step": step, "logit_sd": 1.0 * step * seed}
-                    for step in (1, 2, 10)[: 2 if seed == 2 else 3]
-                ]
     slopes = []
     for placement, seed in itertools.product(("pre", "post"), case.seeds):
         key = {"arm": "layernorm", "placement": placement, "seed": seed}
@@ -141,7 +134,6 @@ def of_papers(case: Case) -> dict[str, list[dict[str, Any]]]:
     return {
         "runs": runs,
         "differences": differences,
-        "scales": scales,
         "networks": networks,
         "slopes": slopes,
     }

@@ -70,11 +70,9 @@ LINES = [
     ("signals", 1, None, 1.1 ** np.arange(2, 6)),
     ("placement", 0, [0.5], None),
     ("optimizer", 0, [0.5], None),
-    ("pointwise", 0, [0.25], None),
     ("rates", 0, None, [4.015, 4.515, 4.515]),
     ("untrained_depth", 0, [2, 8], [ROOT / 2, ROOT / 8]),
     ("mean_direction", 0, [ROOT], None),
-    ("logits", 0, [1, 2, 10], [1.5, 3, 10]),  # of the model that goes on alone at the last step
     ("textbook", 0, [2, 4], [0.7, 0.87]),
     ("textbook", 2, None, [1, 1, 1, 3]),
     ("textbook", 3, None, [0, 0, 0, 1]),
@@ -112,7 +110,7 @@ def test_a_figure_can_be_drawn_from_one_seed_and_says_what_lost_models_leave_out
         assert re.search("diverged|failed|at step 7|no model|n: 0", said, re.IGNORECASE)
 
 
-OF_PAPERS = ("placement", "optimizer", "pointwise", "mean_direction", "logits", "untrained_depth")
+OF_PAPERS = ("placement", "optimizer", "mean_direction", "untrained_depth")
 
 
 @pytest.mark.parametrize(

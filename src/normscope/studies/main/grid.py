@@ -181,11 +181,6 @@ class Main(ProtocolStudy):
             )
         )
 
-    @property
-    def scale_protocols(self) -> dict[str, str]:
-        """Titles of the trained protocols that record scales."""
-        return self._titles_of(lambda key, cells: self.protocols[key].training.records_scales)
-
     def context(self) -> int:
         return max(super().context(), self.untrained.block_size)
 

@@ -116,8 +116,6 @@ def measure(model: Transformer, data: Dataset, stack: Stack, windows: int) -> Ro
     cosines = F.cosine_similarity(streams, torch.ones_like(streams[..., :1]).expand_as(streams), -1)
     of_scores = scores(model, x)
     row = {
-        "fitted_loss": fitted_loss(model, data, stack, windows),
-        "uniform_cosine": float(cosines.mean()),
         "uniform_energy": float(stack.model.n_embd * cosines.square().mean()),
         "largest_score": largest_score(of_scores),
         "sink": first_share(of_scores),
@@ -176,14 +174,6 @@ def of_norms(rows: list[dict[str, Any]]) -> Row:
     """The median over norms of what freezing one of them alone adds to the loss."""
     names = {"one_frozen_loss": "frozen_loss", "one_refined_loss": "refined_loss"}
     return {name: float(np.median([row[loss] for row in rows])) for name, loss in names.items()}
-
-
-def fitted_loss(model: Transformer, data: Dataset, stack: Stack, windows: int) -> float:
-    """The loss on windows that are spread over the training text, in evaluation mode."""
-    tokens = data.train[: stack.training.train_tokens]
-    x, y = validation_windows(tokens, stack.model.block_size, windows)
-    logits = model(x.to(device_of(model)))
-    return float(F.cross_entropy(logits.flatten(0, 1), y.flatten().to(logits.device)))
 
 
 def batch(data: Dataset, stack: Stack, windows: int, device: torch.device) -> tuple[Tensor, Tensor]:

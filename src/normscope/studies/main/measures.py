@@ -29,18 +29,7 @@ FOLDINGS = many(
     },
     source="normscope.measure.equivalents.logit_change",
 )
-GROWTH = many(
-    {
-        "sigma_growth": "logarithm of the standard deviation of a token before the final norm at "
-        "the last step, over that at the first recorded one",
-        "late_sigma_growth": "the same over that at step 100",
-        "logit_scale": "logarithm of the standard deviation of the logits over the vocabulary at "
-        "the last step",
-    },
-    source=f"{HERE}.growth",
-)
 MEASURES = (
-    Column("fitted_loss", "loss on windows of the training text, in evaluation mode", **NATS),
     Column("stream_growth", "RMS of the stream after the last block, over that after the first"),
     Column(
         "gradient_spread",
@@ -77,13 +66,9 @@ MEASURES = (
         source=f"{INSIDE}.of_blocks",
     ),
     Column(
-        "uniform_cosine",
-        "mean over tokens and blocks of the cosine between the stream and the uniform vector",
-        range=COSINE,
-    ),
-    Column(
         "uniform_energy",
-        "width times the mean square of that cosine, 1 for random directions",
+        "width times the mean square of the cosine between the stream and the uniform vector, over "
+        "tokens and blocks; 1 for random directions",
     ),
     Column(
         "unselectable",

@@ -52,12 +52,11 @@ SHOWN = {  # measures by the heading of their column
     "stream_growth": "growth of the residual stream",
     "gradient_spread": "spread of gradients",
     "free_blocks": "removable blocks",
-    "uniform_cosine": "cosine with the mean direction",
+    "uniform_energy": "energy along the mean direction",
     "unselectable": "unselectable inputs",
     "unselectable_keys": "unselectable keys",
     "largest_score": "largest score",
     "sink": "attention on the first position",
-    "sigma_growth": "growth of the deviation",
     "one_refined_loss": "one norm frozen",
 }
 SIGNED = decimals(sign=True)

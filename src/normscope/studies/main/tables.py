@@ -38,7 +38,6 @@ from normscope.studies.columns import (
 from normscope.studies.main.measures import (
     FOLDINGS,
     GAINS,
-    GROWTH,
     HERE,
     INSIDE,
     LAWS,
@@ -48,7 +47,7 @@ from normscope.studies.main.measures import (
 
 SIGNED = decimals(sign=True)
 
-RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *LAWS, *FOLDINGS, *GROWTH, *MEASURES)
+RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *LAWS, *FOLDINGS, *MEASURES)
 MEAN_LOSS = estimate(
     "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **NATS
 )
@@ -226,27 +225,6 @@ TABLES = {
             ),
         ),
         f"{INSIDE}.without_norms",
-    ),
-    "scales": Table(
-        "one recorded step of a trained model at its chosen learning rate",
-        (
-            *MODEL,
-            STEP,
-            Column(
-                "sigma",
-                "standard deviation of a token before the final norm, mean over the step's batch",
-            ),
-            Column(
-                "last_gain",
-                "factor by which the last block changes the norm of the residual stream, geometric "
-                "mean over all positions but the first",
-            ),
-            Column(
-                "logit_sd",
-                "standard deviation of the logits over the vocabulary, mean over the step's batch",
-            ),
-        ),
-        "normscope.measure.scales.scales",
     ),
     "networks": Table(
         "one untrained network",

@@ -15,7 +15,7 @@ from normscope.io.texts import text_folder
 from normscope.statistics.summary import describe, paired_difference, select, split
 from normscope.statistics.tuning import choose, commonest_setting
 from normscope.studies.cells import Cell
-from normscope.studies.main.measures import FOLDINGS, GROWTH, LAWS, MEASURES, PARTS
+from normscope.studies.main.measures import FOLDINGS, LAWS, MEASURES, PARTS
 from normscope.studies.main.published import compare_published
 from normscope.studies.main.recipe import STARTS, MainTables
 from normscope.studies.main.tables import TABLES
@@ -25,7 +25,6 @@ from normscope.studies.stage import TableInputs
 KEYS = TABLES["runs"].keys
 COMPARED = TABLES["arms"].keys
 SPLITS = ("train_tokens", "val_tokens")
-LATE = 100  # the step from which late growth is measured
 DETACHED, EXACT = "detached", "brief"  # protocols that differ in the backward pass of the norms
 
 
@@ -60,7 +59,6 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "sweeps": sweeps(runs),
         "blocks": rows_of(picked, probed["blocks"])[TABLES["blocks"].names],
         "norms": rows_of(picked, probed["norms"])[TABLES["norms"].names],
-        "scales": rows_of(picked, scales(curves)),
         "networks": networks,
         "slopes": slopes(networks),
         "towers": collect(inputs.probes, "towers.csv", starts),
@@ -76,7 +74,7 @@ def all_runs(
     """One row per model: its outcome, and what was measured of it."""
     runs = trained_models(recipe, inputs)
     measured = without_diverged(runs)
-    parts = [growth(curves), gains(rows_of(measured, probed["stream"]))]
+    parts = [gains(rows_of(measured, probed["stream"]))]
     for table, columns in (("laws", (*LAWS, *FOLDINGS)), ("models", MEASURES)):
         names = [*KEYS, *(column.name for column in columns)]
         parts.append(probed[table].reindex(columns=names))
@@ -191,33 +189,6 @@ def gains(table: pd.DataFrame) -> pd.DataFrame:
         for part, rows in parts.items()
     }
     return pd.DataFrame(means).reset_index()
-
-
-def scales(curves: pd.DataFrame) -> pd.DataFrame:
-    """The recorded steps of models whose scales were recorded, possibly none."""
-    # curves have no such columns if no training records scales
-    return curves.reindex(columns=TABLES["scales"].names).dropna(subset=["sigma"])
-
-
-def growth(curves: pd.DataFrame) -> pd.DataFrame:
-    """One row per model: the columns ``GROWTH``, missing where scales were not recorded."""
-    rows = []
-    for model, curve in split(scales(curves), KEYS):
-        late = curve[curve["step"] >= LATE]
-        rows.append(
-            model
-            | {
-                "sigma_growth": log_ratio(curve["sigma"]),
-                "late_sigma_growth": log_ratio(late["sigma"]),
-                "logit_scale": math.log(curve["logit_sd"].iloc[-1]),
-            }
-        )
-    return pd.DataFrame(rows, columns=[*KEYS, *(column.name for column in GROWTH)])
-
-
-def log_ratio(values: pd.Series) -> float:
-    """The logarithm of the last value over the first; NaN of fewer than two."""
-    return float(np.log(values.iloc[-1] / values.iloc[0])) if len(values) > 1 else math.nan
 
 
 def differences(picked: pd.DataFrame, other_arm: str, other_placement: str) -> pd.DataFrame:

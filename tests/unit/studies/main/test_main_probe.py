@@ -103,16 +103,12 @@ def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place,
     row = by(runs, "arm", "seed")["layernorm", 10]
     with torch.no_grad():
         streams, _ = forward(model, cut(DATA.val, [0, len(DATA.val) - 9])[:, :-1])
-        window = cut(DATA.train, [0, 200 - 9])
-        _, logits = forward(model, window[:, :-1])
     x = torch.stack(streams[1:])
     cosine = x.sum(-1) / (x.norm(dim=-1) * math.sqrt(8))
     rms = [stream.square().mean().sqrt() for stream in streams]
     expected = {
-        "fitted_loss": F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten()),
         "stream_growth": rms[2] / rms[1],
         "growth_imbalance": abs(1 - 2 * (rms[1] ** 2 - rms[0] ** 2) / (rms[2] ** 2 - rms[0] ** 2)),
-        "uniform_cosine": cosine.mean(),
         "uniform_energy": 8 * cosine.square().mean(),
         "largest_activation": x.abs().max() / x.abs().median(),
     }

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recall_recipes import by
 from scipy import stats
 
 from normscope.statistics.outcome import with_outcome
@@ -189,19 +188,3 @@ def test_a_power_of_the_depth_has_its_exponent_as_slope(change, gradient, a, b):
     assert len(table) == 4
     np.testing.assert_allclose(table["change_slope"], change, atol=1e-9)
     np.testing.assert_allclose(table["gradient_slope"], -gradient, atol=1e-9)
-
-
-def test_scales_grow_from_the_first_recorded_step_and_from_step_100_on():
-    sigmas = {10: 0.5, 50: 0.1, 100: 2.0, 110: NAN, 400: 6.0}
-    rows = [model(step=step, sigma=sigma, logit_sd=step) for step, sigma in sigmas.items()]
-    rows += [model(seed=2, step=step, sigma=1.0, logit_sd=1.0) for step in (50, 100)]
-    rows += [model(seed=3, step=step, sigma=NAN, logit_sd=NAN) for step in (100, 400)]
-    table = pd.DataFrame(rows)
-    found = by(aggregate.growth(table), "seed")
-    assert found[1]["sigma_growth"] == pytest.approx(math.log(6.0 / 0.5))
-    assert found[1]["late_sigma_growth"] == pytest.approx(math.log(3))
-    assert found[1]["logit_scale"] == pytest.approx(math.log(400))
-    assert found[2]["sigma_growth"] == 0
-    assert math.isnan(found[2]["late_sigma_growth"])  # no later step
-    assert set(found) == {1, 2}  # nothing was recorded for the third
-    assert aggregate.growth(table.drop(columns=["sigma", "logit_sd"])).empty
