@@ -31,7 +31,7 @@ if CARD is not None:
         input:
             code("card"),
             tables("card"),
-            project("src/normscope/studies/card/card.md"),
+            project(f"{SOURCES}/normscope/studies/card/card.md"),
             rules.card_speed.output,
             dataset="results/dataset/meta.json",
             templates=TEMPLATES[:2],

@@ -65,7 +65,8 @@ def prepend(variable, folder):
 
 # Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
 # Their commands find the project through a variable, as a shell command does not know Python names.
-SRC = os.path.join(PROJECT, "src")
+SOURCES = "src" if os.path.isdir(f"{PROJECT}/src") else "../.."  # of an installed package
+SRC = os.path.normpath(os.path.join(PROJECT, SOURCES))
 sys.path.insert(0, SRC)
 os.environ.update(
     NORMSCOPE=PROJECT,
@@ -144,7 +145,7 @@ def configuration(choices):
 
 def files_of_studies(file):
     """This file of every study that has one."""
-    paths = [f"src/normscope/studies/{study}/{file}" for study in STUDIES]
+    paths = [f"{SOURCES}/normscope/studies/{study}/{file}" for study in STUDIES]
     return [project(path) for path in paths if os.path.isfile(Path(PROJECT, path))]
 
 

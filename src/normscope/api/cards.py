@@ -15,6 +15,7 @@ import pandas as pd
 from torch import nn
 
 from normscope.api.arguments import public
+from normscope.api.workflow import snakemake
 from normscope.custom_arms import name_card_norms
 from normscope.errors import Explained, suggest
 from normscope.io.files import write_text
@@ -22,7 +23,6 @@ from normscope.io.tables import Tables, read_table
 from normscope.studies.card.grid import budgets
 from normscope.studies.card.tables import SPEED, TABLES
 
-PROJECT = Path(__file__).parents[3]
 # what the source of a class that was defined in a notebook finds there
 IMPORTS = """import math
 
@@ -99,10 +99,6 @@ def card(
     Raises:
         Explained: The norm cannot be trained, with the reason, or the workflow is not there.
     """
-    if not (PROJECT / "Snakefile").is_file():
-        raise Explained(
-            "cards are made by the workflow: install normscope with pip install -e CLONE"
-        )
     given = [norm] if isinstance(norm, str | type) else norm
     if not given:
         raise Explained("norm is empty: give a class or a name")
@@ -116,13 +112,8 @@ def card(
     except OSError as e:
         raise Explained(f"folder {at}: {e.strerror}") from None
     config = {"norm": [_config_name(one, at) for one in given], "budget": budget}
-    _run(
-        [
-            *(sys.executable, "-m", "snakemake", "--snakefile", str(PROJECT / "Snakefile")),
-            *("--profile", str(PROJECT / "profiles/default"), "--directory", str(at)),
-            *("--cores", str(cores or "all"), "card", "--config", f"card={json.dumps(config)}"),
-        ]
-    )
+    words = ("--directory", str(at), "--cores", str(cores or "all"), "card")
+    _run(snakemake(*words, "--config", f"card={json.dumps(config)}"))
     name_card_norms({"card": config})
     return Card(at / "results/card" / config["norm"][0] / "card.html")
 
