@@ -319,10 +319,10 @@ class Job:
         return [str(SCRIPTS / "pretrained_probe.py"), *words, *more]
 
 
-def measure(job: Job, home: Path, **environment: str) -> None:
+def measure(job: Job, home: Path, *more: str, **environment: str) -> None:
     """Run the script in this process; ``home`` holds the cache of the hub's client."""
     job.out.mkdir(parents=True)
-    command, precision = job.command(), torch.get_float32_matmul_precision()
+    command, precision = job.command(*more), torch.get_float32_matmul_precision()
     environment |= {"HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
     with (
         mock.patch.dict(os.environ, environment),

@@ -1,7 +1,9 @@
 """Arms of a configuration whose norms have code of their own."""
 
+import contextlib
 import json
 import runpy
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,13 +42,23 @@ def _as_before() -> Iterator[None]:
     add()
 
 
+@pytest.fixture(scope="module")
+def examined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a user, with a norm, its copy and what its examination found."""
+    folder = tmp_path_factory.mktemp("examined")
+    (folder / "my_norm.py").write_text(NORM)
+    (folder / "helper.py").write_text("SCALE = 1.0\n")
+    with contextlib.chdir(folder):
+        registered(folder)
+    add()
+    return folder
+
+
 @pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a user, with a norm."""
-    (tmp_path / "my_norm.py").write_text(NORM)
-    (tmp_path / "helper.py").write_text("SCALE = 1.0\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def user(examined: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the folder of the user, as the working directory."""
+    monkeypatch.chdir(shutil.copytree(examined, tmp_path / "user"))
+    return tmp_path / "user"
 
 
 def registered(user: Path, module: str = "my_norm.py:MyNorm", **entry: object) -> Any:
@@ -99,7 +111,6 @@ def test_a_changed_line_is_another_norm_and_a_changed_comment_is_not(user):
 
 
 def test_a_norm_is_examined_once(user, monkeypatch):
-    registered(user)
     monkeypatch.setattr(custom_arms.subprocess, "Popen", None)
     registered(user, label="Mine")
     assert ARMS["mine"].label == "Mine"

@@ -4,8 +4,6 @@ import hashlib
 import json
 import re
 import runpy
-import subprocess
-import sys
 from difflib import ndiff
 from pathlib import Path
 
@@ -55,11 +53,3 @@ def test_an_answer_that_the_evidence_no_longer_supports_is_an_error():
     empty = [one.model_copy(update={"results": {}}) for one in kept.verdicts]
     with pytest.raises(ValueError, match=r"^needed: Without any norm.* is now "):
         README["answer_table"](kept.model_copy(update={"verdicts": empty}), findings)
-
-
-def test_the_first_python_example_of_the_readme_runs_as_typed():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    command = [sys.executable, "-c", blocks[0]]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "LayerNorm" in done.stdout

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import venv
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -180,6 +180,27 @@ def test_an_argument_of_another_type_is_named(function, name):
         assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"norm": type("Local", (normscope.Explained,), {})}, "norm is of type type: give"),
+        ({"norm": 3}, "norm is of type int: give str or a subclass of torch"),
+        ({"norm": ["dyt", 3]}, "norm is of type list of int, str"),
+        ({"norm": torch.nn.LayerNorm(4)}, "norm is of type LayerNorm"),
+        ({"norm": []}, "norm is empty"),
+        ({"norm": "dyt", "budget": "5 mn"}, "did you mean 5 min?"),
+        ({"norm": "dyt", "budget": ["5 min"]}, "budget is of type list"),
+        ({"norm": "dyt", "cores": 0}, "cores is 0"),
+        ({"norm": "dyt", "folder": 3}, "folder is of type int"),
+        ({"norm": "dyt", "folder": __file__}, "test_api_stored.py: File exists"),
+    ],
+)
+def test_wrong_arguments_of_a_card_are_one_line(arguments, reason, tmp_path: Path):
+    with pytest.raises(normscope.Explained, match=reason) as error:
+        normscope.card(**{"folder": tmp_path, **arguments})
+    assert "\n" not in str(error.value)
+
+
 @contextmanager
 def during(change: Callable[[Any], object], value: Any, before: Any) -> Iterator[None]:
     """A setting of torch in the body."""
@@ -218,10 +239,14 @@ def results(folder: Path, setting: AbstractContextManager) -> list[Any]:
     return [*tables, *(t for m in models for t in m.state_dict().values()), *factors]
 
 
+@pytest.fixture(scope="module")
+def usual(stored) -> list[Any]:
+    return results(stored, nullcontext())
+
+
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_settings_of_torch_do_not_change_results(setting, stored):
-    ours, usual = results(stored, SETTINGS[setting]()), results(stored, nullcontext())
-    for result, expected in zip(ours, usual, strict=True):
+def test_settings_of_torch_do_not_change_results(setting, stored, usual):
+    for result, expected in zip(results(stored, SETTINGS[setting]()), usual, strict=True):
         if isinstance(result, pd.DataFrame):
             pd.testing.assert_frame_equal(result, expected)
         else:
@@ -231,7 +256,6 @@ def test_settings_of_torch_do_not_change_results(setting, stored):
 
 # what a user may write: the tables of the working directory, models that are made here
 PROGRAM = """
-import pandas as pd
 import torch
 from pathlib import Path
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -250,30 +274,23 @@ model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_head=2, n_embd=8, vocab_size=len
 gains = normscope.gain(model, tokenizer, ["once"])
 assert set(gains["site"]) == {"embedding", "block_0", "block_1", "final_norm"}
 
-with normscope.watch(model) as norms:
-    tokens = torch.arange(9)[None]
-    model(tokens, labels=tokens).loss.backward()
-assert len(norms.table()) == 5
 assert len(normscope.factors("rmsnorm", torch.ones(2, 8)).gain) == 8
 print(normscope.__version__)
 """
 
 
 def test_the_wheel_serves_away_from_the_checkout(tmp_path):
-    source, place = tmp_path / "source", tmp_path / "place"
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    pip = [sys.executable, "-m", "pip", "-q"]
-    _run(*pip, "wheel", source, "--no-deps", "--wheel-dir", tmp_path)
-    (wheel,) = tmp_path.glob("normscope-*.whl")
-    venv.create(place / "venv", with_pip=False)
-    python = place / "venv/bin/python"
-    _run(*pip, "--python", python, "install", "--no-deps", wheel)
-    (site,) = place.glob("venv/lib/python*/site-packages")
-    # its packages, without what makes the checkout importable: .pth files there are not read
-    (site / "packages.pth").write_text(sysconfig.get_path("purelib"))
-    done = _run(python, "-I", "-c", PROGRAM, cwd=place)
+    """Also the first example of the README, as typed."""
+    example, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    wheels, place = tmp_path / "wheels", tmp_path / "place"
+    _run(sys.executable, "-m", "pip", "-q", "wheel", ROOT, "--no-deps", "--wheel-dir", wheels)
+    (wheel,) = wheels.glob("normscope-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)
+    # -S reads no .pth files, one of which makes the checkout importable
+    paths = f"import sys\nsys.path[:0] = {[str(place), sysconfig.get_path('purelib')]}\n"
+    done = _run(sys.executable, "-I", "-S", "-c", paths + example + PROGRAM, cwd=place)
+    assert "LayerNorm" in done
     assert done.split()[-1] == normscope.__version__
 
 

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -120,16 +121,18 @@ def inverse(of: str, table: Table, target: float) -> dict[str, float]:
     columns = expression.columns_in(of)
     for column, base in itertools.product(columns, (0.5, 1.0)):
         low, high = table[column].range or (-math.inf, math.inf)
+        if column == of and low <= target <= high:
+            return {of: target}
         row = dict.fromkeys(columns, base)
 
-        def off(value: float, row: dict = row, column: str = column) -> float:
-            frame = pd.DataFrame([row | {column: value}])
-            return float(expression.values(of, frame).iloc[0]) - target
+        def off(value: float | list[float], row: dict = row, column: str = column) -> Any:
+            frame = pd.DataFrame(row | {column: np.atleast_1d(value)})
+            return np.squeeze(expression.values(of, frame) - target)
 
         tried = sorted({min(max(value, low), high) for value in TRIED} - {math.inf, -math.inf})
-        for a, b in itertools.pairwise(tried):
-            if math.isfinite(off(a) + off(b)) and off(a) * off(b) <= 0:
-                return row | {column: brentq(off, a, b) if off(a) * off(b) < 0 else a}
+        for (a, at_a), (b, at_b) in itertools.pairwise(zip(tried, off(tried), strict=True)):
+            if math.isfinite(at_a + at_b) and at_a * at_b <= 0:
+                return row | {column: brentq(off, a, b)}
     raise AssertionError(f"{of} is never {target}")
 
 
@@ -164,13 +167,15 @@ def rows(comparison: Comparison, table: Table, *, claimed: bool) -> pd.DataFrame
     for i, side in enumerate(words):
         cell = {**comparison.models, **vocabulary.side(side, table)}
         one = vocabulary.cells({k: v[:1] if isinstance(v, list) else v for k, v in cell.items()})[0]
+        solved: dict[str, float] = {}
         for seed in SEEDS:
             quantity = least + (most - least) * seed / len(SEEDS)
             if len(words) == 1:
                 value = quantity
             else:
                 value = floor if i else quantity * floor if operator == "/" else floor + quantity
-            solved = inverse(comparison.measurement.expression, table, value)
+            if not (i and solved):  # all models of the second side have one value
+                solved = inverse(comparison.measurement.expression, table, value)
             parts.append({"model": str(seed), **one, "seed": seed, **solved})
     frame = pd.DataFrame(parts).reindex(columns=table.names)
     fine = {"accuracy": 1.0, "failed": 0, "diverged": False}
