@@ -47,7 +47,7 @@ docs-links: $(READY)-docs # checks external links (needs a network)
 test: $(READY)
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-engines: $(READY)-engines # kills, damaged files, full disks, two runs at once, shared stores, S3 (needs rsync and the right to mount)
+test-engines: $(READY)-engines # kills, damaged files, full disks, DVC, cards, kept evidence, shared stores, S3 (needs rsync and the right to mount)
 	pytest tests/engines
 
 test-docs: $(READY)-docs

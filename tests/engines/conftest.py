@@ -1,4 +1,4 @@
-"""A project with models, tables and a figure, which tests copy, and an S3 server."""
+"""Projects that ran undisturbed, which tests copy, and an S3 server."""
 
 import os
 import socket
@@ -12,8 +12,16 @@ from running import TARGETS, checkpoint_every
 
 
 @pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose whole workflow ran. Tests that edit it restore it."""
+    project = fresh(tmp_path_factory.mktemp("made") / "project")
+    project.snakemake()
+    return project
+
+
+@pytest.fixture(scope="session")
 def modelled(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with models, tables and a figure, made undisturbed; tests use copies."""
+    """A project with models, tables and a figure; tests use copies."""
     project = fresh(tmp_path_factory.mktemp("modelled") / "project")
     checkpoint_every(project, 5)
     project.run("git", *IDENTITY, "commit", "--all", "--quiet", "--message", "checkpoints")

@@ -5,7 +5,6 @@ import io
 import os
 
 import pytest
-import yaml
 from project import Project, fresh
 
 from normscope.locks import lock
@@ -26,36 +25,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
             fresh(first).snakemake()
             done.touch()
     return Project(first).copy(tmp_path_factory.mktemp("made") / "project")
-
-
-@pytest.fixture(scope="session")
-def recorded(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A copy of the made project, as its user has recorded it with DVC and committed it."""
-    project = made.copy(tmp_path_factory.mktemp("recorded") / "project")
-    for key, value in {"name": "test", "email": "test@example.org"}.items():
-        project.run("git", "config", f"user.{key}", value)
-    project.run("dvc", "repro")
-    project.run("git", "add", "metrics")
-    project.run("git", "commit", "--all", "--quiet", "--message", "as made")
-    return project
-
-
-@pytest.fixture(scope="session")
-def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The made project with a loss bound at which every training diverges, up to the summary."""
-    project = made.copy(tmp_path_factory.mktemp("diverged") / "project")
-    config = yaml.safe_load((project.root / "config.yaml").read_text())
-    trainings = [protocol["training"] for protocol in config["jacobian"]["protocols"].values()]
-    for part in (
-        config["main"]["protocols"]["nanogpt"]["training"],
-        *config["recall"]["tasks"].values(),
-        *trainings,
-    ):
-        part["loss_bound"] = 0.01
-    config["main"]["runs"] = config["main"]["runs"][:1]
-    (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
-    project.snakemake("results/paper/summary.md")
-    return project
 
 
 @pytest.fixture(scope="session")

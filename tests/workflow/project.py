@@ -1,5 +1,6 @@
 """A copy of the project with a tiny configuration, in which the engines run, and its rules."""
 
+import compileall
 import hashlib
 import os
 import random
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from typing import Any
 
 import warm
@@ -197,6 +199,9 @@ def fresh(root: Path) -> Project:
             path.write_text(EMPTY)
     (root / "corpus.txt").write_text(corpus())
     (root / "config.yaml").write_text(yaml.safe_dump(tiny(root), sort_keys=False))
+    # jobs write no bytecode; that of an edited module is invalid, because it has the source's hash
+    hashed = PycInvalidationMode.CHECKED_HASH
+    compileall.compile_dir(root / "src", quiet=1, invalidation_mode=hashed)
     project = Project(root)
     project.run("git", "init", "--quiet", "--initial-branch=main")
     project.run("git", "add", "--all")

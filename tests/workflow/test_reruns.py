@@ -160,15 +160,14 @@ def test_comments_and_touched_files_rerun_nothing(made: Project):
             path.write_bytes(content)
 
 
-def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project, tmp_path: Path):
-    project = made.copy(tmp_path / "project")
+def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project):
     last = '    Row("none",'
     row = '    Row("half", "Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
     with (
-        project.edited("src/normscope/nn/arms.py", last, row + last),
-        project.edited("config.yaml", "    - layernorm\n", "    - layernorm\n    - half\n"),
+        made.edited("src/normscope/nn/arms.py", last, row + last),
+        made.edited("config.yaml", "    - layernorm\n", "    - layernorm\n    - half\n"),
     ):
-        planned = project.planned()
+        planned = made.planned()
         assert (planned["main_train"], planned["main_probe"]) == (1, 1)  # of two seeds
 
 

@@ -6,7 +6,27 @@ import shutil
 import time
 from pathlib import Path
 
+import pytest
+import yaml
 from project import DRAWN, Project
+
+
+@pytest.fixture(scope="module")
+def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The made project with a loss bound at which every training diverges, up to the summary."""
+    project = made.copy(tmp_path_factory.mktemp("diverged") / "project")
+    config = yaml.safe_load((project.root / "config.yaml").read_text())
+    trainings = [protocol["training"] for protocol in config["jacobian"]["protocols"].values()]
+    for part in (
+        config["main"]["protocols"]["nanogpt"]["training"],
+        *config["recall"]["tasks"].values(),
+        *trainings,
+    ):
+        part["loss_bound"] = 0.01
+    config["main"]["runs"] = config["main"]["runs"][:1]
+    (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    project.snakemake("results/paper/summary.md")
+    return project
 
 
 def test_divergence_is_a_result(diverged: Project):

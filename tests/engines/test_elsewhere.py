@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import yaml
-from project import Project
+from project import Project, stats
 
 PARENT = """
 configfile: "choices.yaml"
@@ -90,7 +90,7 @@ def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
         return parent.snakemake("-n", "main", "--config", *values, ok=ok)
 
     alone = "{main: {stack: 1, protocols: {nanogpt: {training: {steps: 500}}}}}"
-    assert jobs(planned(alone))["main_train"] > jobs(planned("{}"))["main_train"]
+    assert stats(planned(alone))["main_train"] > stats(planned("{}"))["main_train"]
     assert "level: Input should be a valid number, got {}" in planned("{level: {}}", ok=False)
 
 
@@ -112,9 +112,3 @@ def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
     read = {"data/claims/asked.yaml", "data/claims/script.yaml"}
     read |= {f"{made.root}/data/{name}" for name in ("claims/tutorial.yaml", "published.csv")}
     assert read <= set(files.split(", "))
-
-
-def jobs(output: str) -> dict[str, int]:
-    """Jobs of a dry run by rule."""
-    table = output.partition("Job stats:")[2]
-    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
