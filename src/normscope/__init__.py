@@ -13,6 +13,7 @@ _MODULE_OF = {
     "Explained": "normscope.errors",
     "arms": "normscope.api.factors",
     "card": "normscope.api.cards",
+    "compare": "normscope.api.comparison",
     "factors": "normscope.api.factors",
     "fold": "normscope.api.folds",
     "gain": "normscope.api.gains",

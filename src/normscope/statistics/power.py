@@ -11,8 +11,8 @@ MOST = 1000  # values that anybody would measure
 TINY = 0.05  # standard deviations, which take more values than these
 
 
-def detectable(n: int, sd: float, alpha: float = 0.05) -> float:
-    """The smallest mean difference that a paired t-test finds with probability ``POWER``.
+def detectable(n: int, sd: float, alpha: float = 0.05, power: float = POWER) -> float:
+    """The smallest mean difference that a paired t-test finds with probability ``power``.
 
     NaN with fewer than ``FEWEST`` pairs, which decide nothing.
 
@@ -25,20 +25,20 @@ def detectable(n: int, sd: float, alpha: float = 0.05) -> float:
 
     if n < FEWEST or not math.isfinite(sd):
         return math.nan
-    return sd * float(TTestPower().solve_power(nobs=n, alpha=alpha, power=POWER))
+    return sd * float(TTestPower().solve_power(nobs=n, alpha=alpha, power=power))
 
 
-def enough(values: Sequence[float], end: float, *, is_median: bool) -> int:
-    """About the n that decides, with probability ``POWER``, on which side of an end a mean lies.
+def enough(values: Sequence[float], end: float, *, is_median: bool, power: float = POWER) -> int:
+    """About the n that decides, with probability ``power``, on which side of an end a mean lies.
 
     Its distance in standard deviations is taken to be that of the values; for a median and the
     sign test, the share of values beyond the end is. Normal approximation, with Guenther's (1981)
     correction for Student's t.
     """
-    level, power = map(NormalDist().inv_cdf, (1 - DECISIVE_P / 2, POWER))
+    level, chance = map(NormalDist().inv_cdf, (1 - DECISIVE_P / 2, power))
     if is_median:
         share = sum(value > end for value in values) / len(values)
         size, more = 2 * math.asin(math.sqrt(share)) - math.pi / 2, 0.0
     else:
         size, more = (fmean(values) - end) / (stdev(values) or math.ulp(0.0)), level**2 / 2
-    return math.ceil(((level + power) / max(abs(size), TINY)) ** 2 + more)
+    return math.ceil(((level + chance) / max(abs(size), TINY)) ** 2 + more)

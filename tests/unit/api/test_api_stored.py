@@ -156,6 +156,8 @@ RIGHT: dict[str, Any] = {
     **{"tokenizer": tokenizer(), "prompts": TEXTS, "blocks": None, "final_norm": None},
     **{"norm": "layernorm", "x": X, "budget": "demo", "folder": "", "cores": 1},
     **{"name": "main.chosen", "seed": np.int64(1), "results": Path("nowhere")},
+    **{"runs": pd.DataFrame(), "by": "norm", "unit": "seed", "margin": 1, "value": "loss"},
+    **{"baseline": None, "text": None, "rate": None},
 }
 MESSAGES = [{"role": "user", "content": "What is a norm?"}]
 
