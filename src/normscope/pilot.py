@@ -66,7 +66,8 @@ def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
     """
     if (pilot := _pilot(raw, losses_of(trials))) is None:
         return raw  # wrong, which is reported when the configuration is validated
-    missing = [one for one in open_cells(raw) if not pilot.losses_by_rate(one.study, one.cell)]
+    opened = [*open_cells(raw)]
+    missing = [one for one in opened if not pilot.losses_by_rate(one.study, one.cell)]
     if missing:
         # reports what else is wrong, such as a misspelled protocol, first
         load(with_rates(raw, pilot))
@@ -76,7 +77,7 @@ def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
             "learning_rates: pilot needs pilot models of these cells: make pilot trains them, or "
             f"give a list of learning rates{first}{more}"
         )
-    for one in open_cells(raw):
+    for one in opened:
         if used := sorted({*pilot.seeds}.intersection(one.block["seeds"])):
             raise Explained(
                 f"{one} would be tested on the pilot's seeds "
