@@ -132,13 +132,13 @@ class Studies(Strict):
         """Length in tokens of the longest window of text that any job reads."""
         return max(study.context() for study in self.every_study.values())
 
-    @property
+    @cached_property
     def texts_read(self) -> list[str]:
         """Names of the texts that jobs read; the default text comes first."""
         names = (n for study in self.every_study.values() for n in study.job_texts().values())
         return [*dict.fromkeys([DATASET, *names])]
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """The settings that all studies share."""
         return Settings(level=self.level, baseline=self.main.reference_jobs, pilot=self.pilot)

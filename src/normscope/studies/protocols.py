@@ -72,7 +72,7 @@ class ProtocolStudy(TransformerStudy):
                     raise ValueError(
                         f"{key}.{i}.protocol: unknown protocol {name!r}; known: {known}"
                     )
-        for cell in dict.fromkeys(cell for cell, _ in self.models()):
+        for cell in dict.fromkeys(self.cells().values()):
             where = f"arm {cell.arm}, protocol {cell.protocol}"
             build_part(where, lambda c=cell: self.stack_of(c, [0]))
         return self
@@ -99,7 +99,7 @@ class ProtocolStudy(TransformerStudy):
 
     def model_tables(self, settings: Settings) -> dict[str, Any]:
         """The fields of ``ModelTables``."""
-        used = dict.fromkeys(cell.protocol for cell, _ in self.models())
+        used = dict.fromkeys(cell.protocol for cell in self.cells().values())
         protocols = {name: self.protocols[name] for name in used}
         return {
             "jobs": self.cells(),

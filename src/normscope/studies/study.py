@@ -8,6 +8,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, get_args
 
 from pydantic import Field, ValidationError, model_validator
@@ -158,30 +159,37 @@ class TrainedStudy(Study):
         """The text that a model learns."""
         return DATASET
 
+    @cached_property
     def blocks(self) -> dict[str, tuple[Any, list[int]]]:
         """Cell and seeds of every training job, by its name."""
         return blocks(self.models(), self.stack, self.text_of)
 
     def cells(self) -> dict[str, Any]:
         """The cell of every training job, by its name."""
-        return {name: cell for name, (cell, _) in self.blocks().items()}
+        return {name: cell for name, (cell, _) in self.blocks.items()}
 
     def rate_sweeps(self) -> list[Any]:
         """The cells that are trained at enough learning rates for a figure, without their rate."""
-        cells = {cell: cell._replace(learning_rate=None) for cell, _ in self.models()}
-        return [cell for cell, n in Counter(cells.values()).items() if n >= FEWEST_RATES]
+        cells = dict.fromkeys(self.cells().values())
+        rates = Counter(cell._replace(learning_rate=None) for cell in cells)
+        return [cell for cell, n in rates.items() if n >= FEWEST_RATES]
+
+    @cached_property
+    def stacks(self) -> dict[str, Any]:
+        """What every training job trains, by its name."""
+        return {name: self.stack_of(*block) for name, block in self.blocks.items()}
 
     def trainings(self) -> dict[str, Any]:
-        return {name: self.stack_of(*block) for name, block in self.blocks().items()}
+        return self.stacks
 
     def pilot_choices(self, settings: Settings) -> dict[str, PilotChoice]:
         """What the pilot models say of the cell of each training job."""
-        cells, pilot = self.cells().items(), settings.pilot
-        choices = {name: pilot.choice(self.name, cell) for name, cell in cells}
-        return {name: choice for name, choice in choices.items() if choice}
+        cells = self.cells()
+        known = {c: settings.pilot.choice(self.name, c) for c in dict.fromkeys(cells.values())}
+        return {name: choice for name, cell in cells.items() if (choice := known[cell])}
 
     def job_texts(self) -> dict[str, str]:
-        blocks = self.blocks().items()
+        blocks = self.blocks.items()
         texts = {name: self.text_of(cell, seeds[0]) for name, (cell, seeds) in blocks}
         return {name: text for name, text in texts.items() if text != DATASET}
 
@@ -190,13 +198,13 @@ class TransformerStudy(TrainedStudy):
     """A study that trains Transformers on texts."""
 
     def context(self) -> int:
-        return max(stack.model.block_size for stack in self.trainings().values())
+        return max(stack.model.block_size for stack in self.stacks.values())
 
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
 
     def training_flops(self) -> dict[str, float]:
-        return {name: flops(stack) for name, stack in self.trainings().items()}
+        return {name: flops(stack) for name, stack in self.stacks.items()}
 
 
 class Grid(Strict):
@@ -207,6 +215,7 @@ class Grid(Strict):
     seeds: Annotated[list[Seed], NonEmpty, Distinct]
 
     @classmethod
+    @cache
     def keys(cls) -> dict[str, str]:
         """The key of every field of a cell."""
         forms = {field: (field, f"{field}s", f"{field[:-1]}ies") for field in cls.CELL._fields}

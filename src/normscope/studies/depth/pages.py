@@ -73,7 +73,7 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
 def _schedules(study: Depth) -> Iterator[str]:
     """The schedules of the trained models that are probed, with the starts of their networks."""
     for schedule in study.kept:
-        cells = (c for c, _ in study.models() if c.schedule == schedule)
+        cells = (c for c in study.cells().values() if c.schedule == schedule)
         yield f"{schedule} ({' and '.join(dict.fromkeys(c.init for c in cells))})"
 
 

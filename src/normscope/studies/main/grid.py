@@ -124,7 +124,7 @@ class Main(ProtocolStudy):
     def reference(self) -> Cell:
         """The baseline under nanoGPT's protocol, at the first rate that runs have of it."""
         arm, placement = self.baseline.arm, self.baseline.placement
-        for cell, _ in self.models():
+        for cell in self.cells().values():
             if cell[:-1] == (NANOGPT, arm, placement):
                 return cell
         raise ValueError(f"baseline: no run of {NANOGPT}-{arm}-{placement} among runs")
@@ -151,7 +151,7 @@ class Main(ProtocolStudy):
     def _titles_of(self, is_shown: Callable[[str, set[tuple[str, str]]], bool]) -> dict[str, str]:
         """Titles of the protocols of which a figure shows the trained norms and placements."""
         cells: dict[str, set[tuple[str, str]]] = {}
-        for cell, _ in self.models():
+        for cell in self.cells().values():
             cells.setdefault(cell.protocol, set()).add((cell.arm, cell.placement))
         return {k: t for k, t in self.titles.items() if k in cells and is_shown(k, cells[k])}
 

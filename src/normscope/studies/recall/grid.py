@@ -96,7 +96,7 @@ class Recall(TrainedStudy):
         for where, kind in (("published", "copy"), ("corrected", "recall")):
             if self.tasks[name := parts[where].task].kind != kind:
                 raise ValueError(f"{where}.task: {name} is not of kind {kind}")
-        trained = {cell for cell, _ in self.models()}
+        trained = {*self.cells().values()}
         for cell in self.corrected_cells():
             if cell not in trained:
                 raise ValueError(
@@ -160,7 +160,7 @@ class Recall(TrainedStudy):
     def training_flops(self) -> dict[str, float]:
         """Keys and values are computed at all positions; all else too for a norm of batches."""
         work = {}
-        for name, stack in self.trainings().items():
+        for name, stack in self.stacks.items():
             task, matrices = stack.task, 2 if stack.norm.is_token_wise else 12
             tokens = len(stack.seeds) * task.steps * task.batch_size * task.entities
             work[name] = 6.0 * tokens * matrices * task.n_embd**2
