@@ -65,7 +65,7 @@ def test_jobs_with_models_get_the_device_and_request_a_gpu(plan: str):
         rule: dict(re.findall(r"(\w+)=([^,\s]+)", resources)).get("gpu") for rule, resources in jobs
     }
     models = {f"{study}_{stage}" for study in SIZED for stage in ("train", "probe")}
-    models |= {"pretrained_probe"}
+    models |= {"norms_train", "pretrained_probe"}
     assert {rule for rule, gpu in asked.items() if gpu is not None} == models
     assert {asked[rule] for rule in models} == {"1"}
     recipes = re.findall(r'"device":"(\w+)"', plan)
