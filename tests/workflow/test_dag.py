@@ -89,6 +89,7 @@ def test_what_most_jobs_wait_for_starts_first(plan: str):
         priority.setdefault(rule, {})[name] = float(value)
     timed = {rule: values for rule, values in priority.items() if any(values.values())}
     trainings, probes = ([f"{study}_{stage}" for study in SIZED] for stage in ("train", "probe"))
+    trainings.append("norms_train")
     assert set(timed) == {"dataset", "pretrained_probe", *trainings, *probes}
     longest = max(value for rule in trainings for value in timed[rule].values())
     first = (

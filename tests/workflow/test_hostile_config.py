@@ -88,7 +88,7 @@ def config(project: Project) -> dict[str, Any]:
     config["pretrained"]["models"] = MODELS
     config["texts"] = {"austen": config["texts"]["austen"]}
     config["pilot"]["texts"] = ["dataset"]
-    for study in ("main", "jacobian"):  # one title stands for all
+    for study in ("norms", "main", "jacobian"):  # one title stands for all
         for name, protocol in config[study]["protocols"].items():
             if (study, name) != ("main", "small"):
                 protocol.pop("title", None)
