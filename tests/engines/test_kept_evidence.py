@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from project import ROOT, Project
 
-STUDIES = ["main", "recall", "jacobian", "depth", "textbook", "pretrained"]
+STUDIES = ["norms", "main", "recall", "jacobian", "depth", "textbook", "pretrained"]
 
 
 def script(made: Project, name: str, *flags: object, ok: bool = True) -> str:
