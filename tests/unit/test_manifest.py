@@ -98,7 +98,7 @@ def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monke
     assert len(trainings) == sum(len(s.trainings()) for s in config().studies.values())
     assert (trainings["flops"] > 0).all()
     job = SingleJob(*trainings[[*SingleJob._fields]].to_numpy()[0])
-    with pytest.raises(Explained, match=r"(?s)main/.* cannot be trained:.*train\.bin"):
+    with pytest.raises(Explained, match=r"(?s)norms/.* cannot be trained:.*train\.bin"):
         train_single(job, tmp_path, tmp_path / "out")
 
 
