@@ -44,7 +44,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
 
 def draw_curve(axis: Axes, curve: pd.DataFrame, arm: str, placement: str) -> None:
     """The losses of a norm by learning rate."""
-    look = arm_look(arm)
+    look: dict = arm_look(arm)
     if placement in ("post", "peri"):
         look |= {"linestyle": LOOKS[placement]["linestyle"], "linewidth": 1.0}
     axis.plot(
