@@ -50,5 +50,5 @@ def draw_curve(axis: Axes, curve: pd.DataFrame, arm: str, placement: str) -> Non
     axis.plot(
         curve["learning_rate"], curve["loss"], label=arm_label(arm, placement), mfc="none", **look
     )
-    best = curve[curve["is_best"]]
-    axis.plot(best["learning_rate"], best["loss"], **look | {"linestyle": ""})
+    best, mark = curve[curve["is_best"]], look | {"linestyle": ""}
+    axis.plot(best["learning_rate"], best["loss"], **mark)
