@@ -50,5 +50,6 @@ def draw_curve(axis: Axes, curve: pd.DataFrame, arm: str, placement: str) -> Non
     axis.plot(
         curve["learning_rate"], curve["loss"], label=arm_label(arm, placement), mfc="none", **look
     )
-    best, mark = curve[curve["is_best"]], look | {"linestyle": ""}
+    best = curve[curve["is_best"]]
+    mark: dict = look | {"linestyle": ""}
     axis.plot(best["learning_rate"], best["loss"], **mark)
