@@ -83,19 +83,16 @@ def compare(
     columns = {"by": by, "text": text, "unit": unit, "value": value, "rate": rate}
     names = {role: name for role, name in columns.items() if name is not None}
     rows = _rows(given, names)
-    levels = rows["by"].unique().tolist()
-    if len(levels) < 2:
-        raise Explained(f"{by} has the levels {levels}: give runs of a baseline and of another one")
-    first = levels[0] if baseline is None else baseline
-    if first not in levels:
-        raise Explained(f"baseline: {by} has no level {first!r}; {suggest(first, levels)}")
-    paired = f"paired by {unit}" + f", averaged per {text}" * bool(text)
+    first, *others = _levels(rows, by, baseline)
+    pairing = f"paired by {unit}" + f", averaged per {text}" * bool(text)
     table = []
-    for other in (level for level in levels if level != first):
+    for other in others:
         differences, warning = _pair(rows, first, other, text or unit)
         row = _tests(differences, float(margin))
-        said = f"The {value} of {other} minus that of {first} is {_words(row, margin, paired)}."
-        row |= {"warning": warning, "sentence": said}
+        sentence = (
+            f"The {value} of {other} minus that of {first} is {_words(row, margin, pairing)}."
+        )
+        row |= {"warning": warning, "sentence": sentence}
         table.append({"baseline": first, "level": other, **row})
     return pd.DataFrame(table)
 
@@ -131,6 +128,17 @@ def _rows(runs: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
         problem = DIVERGED if infinite[i] else TWICE
         raise Explained(f"{names['value']} of {place} {problem}")
     return rows
+
+
+def _levels(rows: pd.DataFrame, by: str, baseline: object) -> list[Any]:
+    """The baseline, and the other levels in the order of the runs."""
+    levels = rows["by"].unique().tolist()
+    if len(levels) < 2:
+        raise Explained(f"{by} has the levels {levels}: give runs of a baseline and of another one")
+    first = levels[0] if baseline is None else baseline
+    if first not in levels:
+        raise Explained(f"baseline: {by} has no level {first!r}; {suggest(str(first), levels)}")
+    return [first, *(level for level in levels if level != first)]
 
 
 def _pair(
@@ -178,19 +186,19 @@ def _tests(values: Sequence[float], margin: float) -> dict[str, Any]:
     }
 
 
-def _words(row: Mapping[str, Any], margin: float, paired: str) -> str:
+def _words(row: Mapping[str, Any], margin: float, pairing: str) -> str:
     """A difference with its interval, its test and what is decided."""
-    found, low, high, p, within_p = (
+    words, low, high, p, within_p = (
         SCIENTIFIC.text(row[name]) for name in ("difference", "low", "high", "p", "within_p")
     )
-    found += f" ({LEVEL:.0%} confidence interval {low} to {high}, n = {row['n']}, {paired}"
-    found += f", t-test: p = {p}): " if row["n"] >= FEWEST else "): "
+    words += f" ({LEVEL:.0%} confidence interval {low} to {high}, n = {row['n']}, {pairing}"
+    words += f", t-test: p = {p}): " if row["n"] >= FEWEST else "): "
     tests = f"{margin:g} (two one-sided tests: p = {within_p})"
     if row["decided"]:
         sized = {"yes": f", by less than {tests}", "no": f", by more than {tests}"}
-        return f"{found}they differ{sized.get(row['within'], '')}"
+        return f"{words}they differ{sized.get(row['within'], '')}"
     if row["within"] == "yes":
-        return f"{found}they are equivalent within {tests}"
+        return f"{words}they are equivalent within {tests}"
     most = f"about {row['enough']}" if row["enough"] <= MOST else f"more than {MOST:,}"
-    found += f"neither a difference nor equivalence within {margin:g} is decided at p < "
-    return f"{found}{DECISIVE_P}, for which n would have to be {most}"
+    words += f"neither a difference nor equivalence within {margin:g} is decided at p < "
+    return f"{words}{DECISIVE_P}, for which n would have to be {most}"
