@@ -65,7 +65,7 @@ def prepend(variable, folder):
 
 # Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
 # Their commands find the project through a variable, as a shell command does not know Python names.
-SOURCES = "src" if os.path.isdir(f"{PROJECT}/src") else "../.."  # of an installed package
+SOURCES = "src" if os.path.isdir(f"{PROJECT}/src") else "../.."  # of a package
 SRC = os.path.normpath(os.path.join(PROJECT, SOURCES))
 sys.path.insert(0, SRC)
 os.environ.update(
