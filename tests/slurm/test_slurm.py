@@ -14,11 +14,7 @@ import project
 import pytest
 from engine import DONE, SNAKEMAKE, Engine, jobs, long_run, resumed
 
-# few figures, because each starts Snakemake once more
-TARGETS = [
-    *("tables", "results/paper/claims.json", "results/paper/metrics.json"),
-    *(f"results/paper/figures/{name}.pdf" for name in ("loss", "dose", "decisive")),
-]
+TARGETS = ("main", "pretrained", "results/paper/figures/loss.pdf")  # jobs of all kinds but the last
 TIME_LIMITED = ("--set-resources", "main_train:runtime=attempt")  # a minute, then two, then three
 
 
@@ -64,12 +60,11 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
 
     expected = {
         "dataset": (1, "1000M", 10, False),
-        "train": (1, "1500M", 11 * number("_train$"), False),
+        "train": (1, "1006M", 11 * number("_train$"), False),
         "probe": (1, "2000M", 30 * number("(?<!pretrained)_probe$"), False),
         "pretrained_probe": (2, "3000M", 240 * number("pretrained_probe$"), True),
         "tables": (1, "1500M", 20 * number("_tables$"), False),
         "figures": (1, "1000M", 10 * number("^figure_"), False),
-        "paper": (1, "1000M", 10 * number("^(claims|metrics)$"), False),
     }
     asked = {}
     for job in jobs(finished[1]):
@@ -86,21 +81,14 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
 
 
 def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path):
-    _, said = finished
-    steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # tables is none
-    submitted = len(jobs(said))
-    print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
-    assert steps > 30
-    assert "Ctrl-C stops" not in said  # the time on a cluster depends on its queue
-    assert submitted < 0.6 * steps  # tables are made alone; what is ready together varies
-    flags = ["--configfile", "config/paper.yaml", "-n"]
+    assert "Ctrl-C stops" not in finished[1]  # the time on a cluster depends on its queue
     full = engine.fresh(tmp_path / "full")
     shutil.copy(engine.project.ROOT / "config.yaml", full.root)
-    planned = full.run(*SNAKEMAKE, *flags)
-    steps = int(re.findall(r"^total +(\d+)$", planned, re.MULTILINE)[0]) - 1
+    planned = full.run(*SNAKEMAKE, "--configfile", "config/paper.yaml", "-n")
+    steps = int(re.findall(r"^total +(\d+)$", planned, re.MULTILINE)[0]) - 1  # all is none
     groups = planned.count("] Group job ")
     alone = len(re.findall(r"^(?:rule|checkpoint) (?!all:)\w+:$", planned, re.MULTILINE))
-    print(f"the paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
+    print(f"\nthe paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
     assert steps > 200
     assert groups + alone < steps / 4
 

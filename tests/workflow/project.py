@@ -214,10 +214,8 @@ STUDIES = [name for name in Config.model_fields if (FOLDER / name).is_dir() and 
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
 ALL = {"render": "pages", "metrics": "tables"}  # modules of every study
-TRAINED = {  # rules of DVC's stage `runs`
-    *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
-    "pretrained_probe",
-}
+# rules of DVC's stage `runs`
+TRAINED = {"dataset", "pretrained_probe", *(f"{study}_train" for study in TRAINED_STUDIES)}
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
 RULES = {

@@ -298,6 +298,7 @@ TOKENS = ("train.bin", "val.bin", "meta.pkl")  # nanoGPT's format
 TEXT_FILES = (*TOKENS, "meta.json")
 
 
+@functools.cache
 def corpus(text):
     """The folder of a text's tokens."""
     return str(text_folder("results/dataset", text))

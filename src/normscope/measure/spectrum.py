@@ -31,17 +31,6 @@ def effective_rank(spectrum: Tensor) -> float:
     return float(torch.special.entr(p).sum().exp())
 
 
-def stable_rank(s: Tensor) -> float:
-    """``||A||_F^2 / ||A||_2^2`` from singular values (Rudelson & Vershynin 2007, section 1)."""
-    return float((s / s[0]).square().sum())
-
-
-def participation_ratio(s: Tensor) -> float:
-    """``(sum s^2)^2 / sum s^4``: the directions that carry variance (Gao et al. 2017)."""
-    shares = s.square() / s.square().sum()
-    return float(1 / shares.square().sum())
-
-
 def block_jacobian(block: nn.Module, x: Tensor) -> Tensor:
     """dy/dx of ``y = block(x)`` over all tokens together, (n, n) with n = x.numel().
 

@@ -83,11 +83,6 @@ AT_EDGE_EXACT = shared.AT_EDGE.but(
     name="at_edge_exact", meaning="whether the rate of the exact twin is at the edge"
 )
 OUTCOME = (shared.CAPPED_LOSS, shared.FAILED)
-COSINES = {  # of a surrogate, measured in the exact twin
-    "cosine_blocks": "mean cosine of the surrogate with the exact pass at the block norms",
-    "cosine_final": "the same at the final norm",
-    "cosine_parameters": "cosine of the gradient of all parameters",
-}
 
 # columns of the files of a probing job, all of whose models are of one cell
 LAYERS = (shared.SEED, *WHICH_NORM, count("tokens", "tokens that are averaged"), *MEASURED)
@@ -143,7 +138,11 @@ TABLES = {
             Column("cost", "capped loss minus that of the exact twin", **COST),
             shared.FAILED.but(meaning="whether the model or its twin failed"),
             DIVERGED.but(meaning="whether the model or its twin diverged"),
-            *many(COSINES, **COS),
+            Column(
+                "cosine_parameters",
+                "cosine of the gradient of all parameters with the exact one, in the exact twin",
+                **COS,
+            ),
         ),
         f"{HERE}.surrogates",
         learned=shared.LEARNED,

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 
 from normscope.io.tables import collect
-from normscope.measure.names import SURROGATES
 from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import choose, commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
-from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
+from normscope.studies.jacobian.tables import MEASURES, TABLES
 from normscope.studies.outcome import trained_models
 from normscope.studies.stage import TableInputs
 
@@ -33,7 +32,7 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     gradients = collect(inputs.probes, "gradients.csv", settings)
     losses = trained_models(recipe, inputs)[TABLES["losses"].names]
     picked = choose_rates(losses)
-    paid = surrogates(picked, layers, gradients)
+    paid = surrogates(picked, gradients)
     curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)
     return {
         "layers": layers,
@@ -97,16 +96,14 @@ def choose_rates(losses: pd.DataFrame) -> pd.DataFrame:
     return choose(table, VARIED, by="capped_loss")[TABLES["chosen"].names]
 
 
-def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
-    """One row per model trained with a surrogate: its cost, and its cosines with the exact pass.
+def surrogates(picked: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
+    """One row per model trained with a surrogate: its cost, and its cosine with the exact pass.
 
     ``cost`` is its loss minus that of its exact twin; ``diverged`` and ``failed`` say whether one
-    of the two did. Cosines are measured in the exact twin: means over block norms, at the final
-    norm, and of the gradient of all parameters. They are 1 at norms that are not replaced, and
-    unknown for a dose.
+    of the two did. ``cosine_parameters`` is measured in the exact twin, and unknown for a dose.
 
     Args:
-        layers, gradients: what was measured of the exact models.
+        gradients: what was measured of the exact models.
     """
     keys = [*SETTING, "seed"]
     is_exact = picked["norm_backward"] == "exact"
@@ -115,23 +112,13 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     table["cost"] = table["capped_loss"] - table["capped_loss_exact"]
     for outcome in ("failed", "diverged"):
         table[outcome] |= table[f"{outcome}_exact"]
-    of_norms = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
-    names = [f"cos_{rule}" for rule in SURROGATES]
-    for name, place in (("blocks", "block"), ("final", "final")):
-        means = select(of_norms, place=place).groupby(keys)[names].mean().reset_index()
-        twins = table[[*keys, "norm_backward"]].merge(means, on=keys, how="left")
-        cosines = [row[f"cos_{row['norm_backward']}"] for row in twins.to_dict("records")]
-        # under DFA, what the final norm passes back reaches no parameter
-        is_dropped = (table["feedback"] == "dfa") & (name == "final")
-        is_replaced = table["surrogates_in"].isin(["all", name]) & ~is_dropped
-        table[f"cosine_{name}"] = np.where(is_replaced, cosines, 1.0)
     whole = select(gradients, signal="own").rename(
         columns={"cosine": "cosine_parameters", "learning_rate": "learning_rate_exact"}
     )
     keys += ["norm_backward", "surrogates_in", "learning_rate_exact"]
     dtypes = {"seed": int, "learning_rate_exact": float, "sigma_penalty": float}
     table = table.merge(whole[[*keys, "cosine_parameters"]].astype(dtypes), on=keys, how="left")
-    table.loc[table["radial_share"] < 1, list(COSINES)] = math.nan
+    table.loc[table["radial_share"] < 1, "cosine_parameters"] = math.nan
     return table[TABLES["surrogates"].names]
 
 

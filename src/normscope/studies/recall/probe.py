@@ -5,7 +5,6 @@ Every model of a task is measured on the same samples and, by the same draws, al
 directions.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def _samples(model: RecallModel, task: Task, n: int, g: torch.Generator) -> tupl
 
 
 def evaluate(model: RecallModel, task: Task) -> dict[str, float]:
-    """Loss, accuracy, temperature, calibrated loss, accuracy without context, parameter norm.
+    """Loss, accuracy, temperature, calibrated loss, and accuracy without context.
 
     Losses are in nats. The temperature is fitted on other samples than it is judged on.
     """
@@ -93,14 +92,12 @@ def evaluate(model: RecallModel, task: Task) -> dict[str, float]:
     with torch.no_grad():
         temperature = fit_temperature(model(fit), fit_answers)
         logits, alone = model(tokens), model(tokens[:, -1:])
-        squares = sum(float(p.double().square().sum()) for p in model.parameters())
     return {
         "loss": float(F.cross_entropy(logits.double(), answers)),
         "accuracy": accuracy(logits, answers),
         "temperature": temperature,
         "calibrated_loss": calibrated_loss(logits, answers, temperature),
         "accuracy_without_context": accuracy(alone, answers),
-        "parameter_norm": math.sqrt(squares),
     }
 
 
@@ -134,20 +131,19 @@ def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
     g = torch.Generator().manual_seed(2)
     tokens, _ = _samples(model, task, SAMPLES, g)
     with torch.no_grad():
-        at_query = model.at_query(tokens)
+        queries = model.at_query(tokens)
         everywhere = model.everywhere(tokens[: task.batch_size]).flatten(0, 1)
     values = {
         "published": spectrum.singular_values(everywhere, centered=False),
         "all": spectrum.singular_values(everywhere, centered=True),
-        "query": spectrum.singular_values(at_query, centered=True),
+        "query": spectrum.singular_values(queries, centered=True),
     }
-    ranks: Row = {}
-    for where in ("query", "all"):
-        s = values[where]
-        ranks[f"effective_rank_{where}"] = spectrum.effective_rank(s)
-        ranks[f"effective_rank_squares_{where}"] = spectrum.effective_rank(s.square())
-        ranks[f"stable_rank_{where}"] = spectrum.stable_rank(s)
-        ranks[f"participation_ratio_{where}"] = spectrum.participation_ratio(s)
+    at_query = values["query"]
+    ranks: Row = {
+        "effective_rank_query": spectrum.effective_rank(at_query),
+        "effective_rank_squares_query": spectrum.effective_rank(at_query.square()),
+        "effective_rank_all": spectrum.effective_rank(values["all"]),
+    }
     rows: list[Row] = [
         {"where": where, "index": i, "value": v}
         for where, s in values.items()

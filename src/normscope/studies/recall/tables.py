@@ -33,7 +33,6 @@ PROBED = (
         meaning="accuracy if the model sees the query alone",
         title="accuracy without context",
     ),
-    Column("parameter_norm", "Euclidean norm of all parameters", **EVALUATED),
     *many(EIGENVALUES, source=f"{PROBE}.curvature"),
     Column(
         "edge",
@@ -42,31 +41,30 @@ PROBED = (
         source=f"{PROBE}.curvature",
     ),
 )
-RANKS = {
-    "effective_rank": "effective rank",
-    "effective_rank_squares": "effective rank of squared singular values",
-    "stable_rank": "stable rank",
-    "participation_ratio": "participation ratio",
-}
-TITLES = {"effective_rank_query": "effective rank", "effective_rank_squares_query": "of squares"}
-WHERE = {"query": "at the query", "all": "at all positions"}
-REPRESENTATIONS = tuple(
-    Column(
-        f"{rank}_{where}",
-        f"{meaning} of the representations {place}",
-        title=TITLES.get(f"{rank}_{where}", ""),
-        source=f"{PROBE}.spectra",
-    )
-    for where, place in WHERE.items()
-    for rank, meaning in RANKS.items()
+RANK = Column(
+    "effective_rank_query",
+    "effective rank of the representations at the query",
+    title="effective rank",
+    source=f"{PROBE}.spectra",
 )
-HEIGHTS = many(
-    {
-        "rise": "loss at both ends of the filter-normalized slices minus that at 0",
-        "hump": "loss at the middle of the published slice minus that at its ends",
-    },
+REPRESENTATIONS = (
+    RANK,
+    RANK.but(
+        name="effective_rank_squares_query",
+        meaning="the same of their squared singular values",
+        title="of squares",
+    ),
+    RANK.but(
+        name="effective_rank_all",
+        meaning="effective rank of the representations at all positions",
+        title="",
+    ),
+)
+RISE = Column(
+    "rise",
+    "loss at both ends of the filter-normalized slices minus that at 0",
     unit="nats",
-    source=f"{HERE}.slice_heights",
+    source=f"{HERE}.rises",
 )
 NO_YES = ("no", "yes")
 LEVELS = {"center": NO_YES, "radius": ("sqrt(d)", "1"), "gain": NO_YES, "bias": NO_YES}
@@ -77,8 +75,8 @@ FACTORS = (
     text("bias", "whether the norm has a learned bias"),
 )
 METRICS = (*MODEL, shared.DIVERGED_AT, shared.PARAMETERS, *PROBED, *REPRESENTATIONS)
-RUN = (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT)
-MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, *HEIGHTS)]
+RUN = (*METRICS, RISE, *FACTORS, *shared.PILOT)
+MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, RISE)]
 
 LEARNED = "accuracy >= 0.9"  # of a model that learned its task
 

@@ -33,7 +33,7 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
     probes = {name: {} for name in recipe.probes}
     slices = collect(inputs.probes, "slices.csv", probes)
     runs = collect(inputs.probes, "metrics.csv", probes).astype({"diverged_at": "Int64"})
-    runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
+    runs = runs.merge(rises(slices), on=[*KEYS, "seed"], how="left")
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     with_levels = with_factors(runs)
     shown = select(with_levels, task=recipe.task, learning_rate=recipe.learning_rate)
@@ -49,23 +49,18 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
     }
 
 
-def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
-    """One row per run, from its loss slices.
+def rises(slices: pd.DataFrame) -> pd.DataFrame:
+    """Column ``rise`` of every run: by how much its loss grows along the filter-normalized slices.
 
-    ``rise``: mean loss at both ends minus the loss at 0, over the filter-normalized directions.
-    ``hump``: mean loss at the labels nearest 0 of the published slice, minus that at its ends, one
-    of which lies almost at the trained model.
+    It is the mean loss at both ends minus that at 0, over the directions.
     """
     keys = [*KEYS, "seed"]
-    distance = slices["alpha"].astype(float).abs()
-    far, near = (distance.groupby(slices["kind"]).transform(f) for f in ("max", "min"))
-    at = np.select([distance == far, np.isclose(distance, near)], ["end", "middle"], "between")
-    means = slices.assign(at=at).groupby([*keys, "kind", "at"])["loss"].mean().unstack("at")
-    means = means.reindex(columns=["end", "middle"])
-    height = (means["end"] - means["middle"]).unstack("kind")
-    height = height.reindex(columns=["filter", "published"])
-    heights = pd.DataFrame({"rise": height["filter"], "hump": -height["published"]})
-    return heights.reset_index()
+    along = select(slices, kind="filter")
+    distance = along["alpha"].astype(float).abs()
+    ends, middle = (
+        along[distance == at].groupby(keys)["loss"].mean() for at in (distance.max(), 0.0)
+    )
+    return (ends - middle).astype(float).rename("rise").reset_index()
 
 
 def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:

@@ -118,16 +118,3 @@ def loss_rows(losses: Mapping[str, Sequence[float | None]], **changes: Any) -> l
         which = {"norm_backward": rule, "surrogates_in": place, "radial_share": float(share)}
         rows += [model(seed, loss, **which, **changes) for seed, loss in enumerate(of_seeds)]
     return rows
-
-
-BLOCK = {
-    "r_mean": 0.1,
-    "r_radial": 0.2,
-    "cos_center_scale": 0.9,
-    "cos_projected": 1.0,
-    "cos_straight_through": 0.8,
-    "error_center_scale": 0.3,
-    "error_projected": 0.4,
-    "error_straight_through": 0.5,
-}
-FINAL = {name: value / 2 for name, value in BLOCK.items()}

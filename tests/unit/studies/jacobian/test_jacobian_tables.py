@@ -9,9 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from jacobian_recipes import (
-    BLOCK,
     CEILING,
-    FINAL,
     GRADIENTS,
     LAYERS,
     cell,
@@ -38,7 +36,7 @@ from normscope.studies.jacobian.tabulate import (
     surrogates,
 )
 
-NO_LAYERS, NO_GRADIENTS = frame([], LAYERS), frame([], GRADIENTS)
+NO_GRADIENTS = frame([], GRADIENTS)
 
 
 def at_rates(losses: Mapping[float, Sequence[float | None]], **changes: Any) -> pd.DataFrame:
@@ -52,7 +50,7 @@ def at_rates(losses: Mapping[float, Sequence[float | None]], **changes: Any) -> 
 
 
 def surrogates_of(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return surrogates(choose_rates(frame(rows)), NO_LAYERS, NO_GRADIENTS)
+    return surrogates(choose_rates(frame(rows)), NO_GRADIENTS)
 
 
 def test_every_backward_pass_has_a_rate_chosen_for_it():
@@ -141,43 +139,17 @@ def test_sigma_is_a_geometric_mean_at_the_rates_that_were_chosen():
     assert {step: row["mean"] for step, row in by_step.items()} == pytest.approx({10: 0.2, 20: 0.4})
 
 
-OF_SEEDS = [
-    row
-    for seed in (0, 1)
-    for row in (
-        layer(seed, "blocks.0.mlp.before", {k: v - 0.05 * seed for k, v in BLOCK.items()}),
-        layer(seed, "blocks.1.mlp.before", {k: v + 0.05 * seed for k, v in BLOCK.items()}),
-        layer(seed, "final_norm", FINAL),
-        # none of these is of the gradient that the model trains with
-        layer(seed, "blocks.0.mlp.before", dict.fromkeys(BLOCK, 50.0), signal="backprop"),
-        layer(seed, "blocks.0.mlp.before", dict.fromkeys(BLOCK, 50.0), variant="published"),
-        layer(seed, "blocks.0.mlp.before", dict.fromkeys(BLOCK, 50.0), learning_rate=0.5),
-    )
-]
-
-
-def cosines(name: str, **changes: Any) -> list[float]:
-    """In blocks, in the final norm and of all parameters, of a surrogate of seed 1."""
-    rows = loss_rows({"exact": [1.0, 1.0], name: [1.5, 1.25]}, **changes)
+@pytest.mark.parametrize("name", [*SURROGATES, "projected blocks", "projected final"])
+def test_the_cosine_is_that_of_the_surrogate_in_its_exact_twin(name: str):
     rule, place = [*name.split(), "all"][:2]
-    gradients = [gradient(seed, 0.6 + 0.1 * seed, rule, place, **changes) for seed in (0, 1)]
-    gradients += [gradient(1, 0.1, rule, place, signal="backprop", **changes)]
-    gradients += [gradient(1, 0.1, rule, place, learning_rate=0.5, **changes)]
-    gradients += [gradient(1, 0.1, rule, "blocks" if place != "blocks" else "all", **changes)]
-    layers = frame([row | changes for row in OF_SEEDS], LAYERS)
-    table = surrogates(choose_rates(frame(rows)), layers, frame(gradients, GRADIENTS))
-    row = by(table, "seed")[1]
-    return [row[f"cosine_{where}"] for where in ("blocks", "final", "parameters")]
-
-
-@pytest.mark.parametrize("rule", SURROGATES)
-def test_cosines_are_of_the_surrogate_in_its_exact_twin(rule):
-    block, final = BLOCK[f"cos_{rule}"], FINAL[f"cos_{rule}"]
-    assert cosines(rule) == pytest.approx([block, final, 0.7])
-    # nothing is replaced elsewhere, and under DFA the final norm's reaches no parameter
-    assert cosines(f"{rule} blocks") == pytest.approx([block, 1, 0.7])
-    assert cosines(f"{rule} final") == pytest.approx([1, final, 0.7])
-    assert cosines(rule, feedback="dfa") == pytest.approx([block, 1, 0.7])
+    rows = loss_rows({"exact": [1.0, 1.0], name: [1.5, 1.25]})
+    gradients = [gradient(seed, 0.6 + 0.1 * seed, rule, place) for seed in (0, 1)]
+    # none of these is of this gradient, at this rate, or in these norms
+    gradients += [gradient(1, 0.1, rule, place, signal="backprop")]
+    gradients += [gradient(1, 0.1, rule, place, learning_rate=0.5)]
+    gradients += [gradient(1, 0.1, rule, "blocks" if place != "blocks" else "all")]
+    table = surrogates(choose_rates(frame(rows)), frame(gradients, GRADIENTS))
+    assert by(table, "seed")[1]["cosine_parameters"] == pytest.approx(0.7)
 
 
 def test_a_layer_has_one_row_per_cell_and_measure_that_some_model_has():
