@@ -23,8 +23,8 @@ MEASURE = "runs.table.value"  # the form that a measure has; no result depends o
 LEVEL, POWER = 0.95, 0.8
 RATE = "learning_rate"
 DIVERGED = (
-    "is not finite: without the runs that diverged, the others are a selection; give them the "
-    "value of a model that learned nothing, or compare how many diverged"
+    "is no finite number: without the runs that diverged, the others are a selection; give them "
+    "the value of a model that learned nothing, or compare how many diverged"
 )
 TWICE = (
     "occurs twice: keep one run, such as that of one learning rate per level; if several seeds "
@@ -58,7 +58,8 @@ def compare(
     it is smaller than the margin: ``yes``, ``no`` or ``undecided``), within_p, detectable (the
     smallest difference that n units decide with 80% power; missing below 6 units), enough (about
     the n that decides one of the two questions with 80% power, if the difference and its spread are
-    as measured; 0 if one is decided), warning (or empty) and sentence (the result, for a paper).
+    as measured; 6 below 6 units, and 0 if one is decided), warning (or empty) and sentence (the
+    result, for a paper).
 
     Args:
         runs: one row per run, or the path of a CSV file, such as an export of Weights & Biases.
@@ -74,7 +75,8 @@ def compare(
 
     Raises:
         Explained: the file or a column is missing, a cell is empty, a value is not a finite number,
-            a unit occurs twice, or two levels share fewer than two units.
+            a unit occurs twice, two levels share fewer than two units, or their differences
+            are all the same.
     """
     if not 0 < margin < math.inf:
         raise Explained(f"margin is {margin!r}: give a finite number above 0")
@@ -87,11 +89,10 @@ def compare(
     pairing = f"paired by {unit}" + f", averaged per {text}" * bool(text)
     table = []
     for other in others:
-        differences, warning = _pair(rows, first, other, text or unit)
+        differences, alone, warning = _pair(rows, first, other, text or unit)
         row = _tests(differences, float(margin))
-        sentence = (
-            f"The {value} of {other} minus that of {first} is {_words(row, margin, pairing)}."
-        )
+        paired = pairing + f", without {alone} unpaired runs" * bool(alone)
+        sentence = f"The {value} of {other} minus that of {first} is {_words(row, margin, paired)}."
         row |= {"warning": warning, "sentence": sentence}
         table.append({"baseline": first, "level": other, **row})
     return pd.DataFrame(table)
@@ -99,6 +100,8 @@ def compare(
 
 def _read(runs: pd.DataFrame | str | Path) -> pd.DataFrame:
     if isinstance(runs, str | Path):
+        if not Path(runs).is_file():
+            raise Explained(f"runs: there is no file {runs}")
         try:  # a norm may be called None or NA
             return pd.read_csv(Path(runs), keep_default_na=False, na_values=[""])
         except (OSError, ValueError) as e:
@@ -118,16 +121,15 @@ def _rows(runs: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     for role in keys:
         if empty := int(rows[role].isna().sum()):
             raise Explained(f"{names[role]} is empty in {empty} runs: fill it in, or omit them")
-    try:
-        rows["value"] = rows["value"].astype(float)
-    except (TypeError, ValueError) as e:
-        raise Explained(f"{names['value']} is no column of numbers, name another: {e}") from None
-    infinite, twice = ~np.isfinite(rows["value"]), rows.duplicated(keys)
+    values = pd.to_numeric(rows["value"], errors="coerce").astype(float)
+    if len(rows) and values.isna().all():
+        raise Explained(f"{names['value']} is no column of numbers: name another as value")
+    infinite, twice = ~np.isfinite(values), rows.duplicated(keys)
     for i in rows.index[infinite | twice]:
         place = ", ".join(f"{names[role]} {rows.loc[i, role]}" for role in keys)
-        problem = DIVERGED if infinite[i] else TWICE
+        problem = f"({rows.loc[i, 'value']}) {DIVERGED}" if infinite[i] else TWICE
         raise Explained(f"{names['value']} of {place} {problem}")
-    return rows
+    return rows.assign(value=values)
 
 
 def _levels(rows: pd.DataFrame, by: str, baseline: object) -> list[Any]:
@@ -143,29 +145,32 @@ def _levels(rows: pd.DataFrame, by: str, baseline: object) -> list[Any]:
 
 def _pair(
     rows: pd.DataFrame, baseline: object, other: object, unit: str
-) -> tuple[list[float], str]:
-    """The differences of two levels, one per unit, and a warning, which may be empty."""
+) -> tuple[list[float], int, str]:
+    """The differences of two levels, one per unit, how many runs have no partner, and a warning."""
     keyed = rows.set_index([key for key in ("text", "unit") if key in rows])
     first, second = (keyed.loc[keyed["by"] == side, "value"] for side in (baseline, other))
     differences = (second - first.reindex(second.index)).dropna()
     values = differences.groupby(level=0).mean().tolist()  # the first key is the unit of the test
     if len(values) < 2:
         raise Explained(
-            f"{other} and {baseline} share {len(values)} {unit}: an interval needs 2, and a "
-            f"decision {FEWEST}, so train both on the same ones"
+            f"{other} and {baseline} share {len(values)} of the values of {unit}: an interval "
+            f"needs 2, and a decision {FEWEST}, so train both on the same ones"
+        )
+    if not varies(values):
+        raise Explained(
+            f"all differences between {other} and {baseline} are {values[0]:g}: give runs that the "
+            f"{unit} changes"
         )
     warnings = []
     if alone := len(first) + len(second) - 2 * len(differences):
-        warnings.append(f"{alone} runs without a partner are left out")
-    if not varies(values):
-        warnings.append(f"all differences are the same: does the {unit} change the runs?")
+        warnings.append(f"left out, as they have no partner: {alone}")
     for level in (baseline, other) if "rate" in rows else ():
         if (count := rows.loc[rows["by"] == level, "rate"].nunique()) > 1:
             warnings.append(
                 f"{level} has {count} learning rates: if the best was chosen on these runs, p is "
                 "too small; choose it on others"
             )
-    return values, "; ".join(warnings)
+    return values, alone, "; ".join(warnings)
 
 
 def _tests(values: Sequence[float], margin: float) -> dict[str, Any]:
@@ -177,7 +182,8 @@ def _tests(values: Sequence[float], margin: float) -> dict[str, Any]:
     )
     decided, within = zero.outcome != "undecided", WITHIN[near.outcome]
     needs = [enough(values, e, is_median=False, power=POWER) for e in (0.0, -margin, margin)]
-    needed = 0 if decided or within == "yes" else max(FEWEST, min(needs[0], max(needs[1:])))
+    needed = min(needs[0], max(needs[1:])) if len(values) >= FEWEST else FEWEST
+    needed = 0 if decided or within == "yes" else max(FEWEST, needed)
     return {
         **{"n": zero.n, "difference": zero.effect, "low": zero.low, "high": zero.high},
         **{"p": zero.p, "decided": decided, "within": within, "within_p": near.p},
@@ -199,6 +205,8 @@ def _words(row: Mapping[str, Any], margin: float, pairing: str) -> str:
         return f"{words}they differ{sized.get(row['within'], '')}"
     if row["within"] == "yes":
         return f"{words}they are equivalent within {tests}"
-    most = f"about {row['enough']}" if row["enough"] <= MOST else f"more than {MOST:,}"
     words += f"neither a difference nor equivalence within {margin:g} is decided at p < "
+    if row["n"] < FEWEST:
+        return f"{words}{DECISIVE_P}, for which n has to be {FEWEST} or more"
+    most = f"about {row['enough']}" if row["enough"] <= MOST else f"more than {MOST:,}"
     return f"{words}{DECISIVE_P}, for which n would have to be {most}"
