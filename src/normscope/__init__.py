@@ -19,6 +19,7 @@ _MODULE_OF = {
     "gain": "normscope.api.gains",
     "load": "normscope.api.stored",
     "models": "normscope.api.stored",
+    "norms": "normscope.api.passport",
     "removable": "normscope.api.removal",
     "remove": "normscope.api.removal",
     "table": "normscope.api.stored",

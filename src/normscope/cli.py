@@ -4,12 +4,16 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from normscope.api.workflow import PROJECT, snakemake
-from normscope.errors import run_script
+from normscope.errors import Explained, run_script
 
 EXAMPLES = """examples:
   normscope card my_norm.py:MyNorm          how your norm trains next to LayerNorm, RMSNorm and none
+  normscope norms my_model                  the norms of a checkpoint of transformers, one row each
+  normscope fold my_model folded            the same model without the gains of its norms
   normscope demo                            the whole workflow with small models, in two minutes
   normscope run --cores 4                   everything that config.yaml measures
   normscope run --cores 4 norms --dry-run   words after run are Snakemake's
@@ -30,6 +34,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     card.add_argument("--budget", default="5 min", help="5 min, 20 min or 1 h on two cores")
     card.add_argument("--folder", default="cards", help="for results (default: %(default)s)")
     card.add_argument("--cores", type=int, help="by default all")
+    passport = commands.add_parser(
+        "norms",
+        help="describe the norms of a checkpoint",
+        description="One row per norm of a causal language model: what it computes, where it "
+        "stands, what reads it, and whether its gain folds. Found by running it on random tokens; "
+        "normscope.norms in Python takes text. Needs memory for the weights in float32.",
+        epilog="example: normscope norms my_model",
+    )
+    passport.add_argument("directory", type=Path, help="what save_pretrained wrote")
+    fold = commands.add_parser(
+        "fold",
+        help="write a checkpoint without the gains of its norms",
+        description="Move gains and biases of norms into the linear layers that read them, and "
+        "write a checkpoint of the same class. Needs memory for the weights in float64.",
+        epilog="example: normscope fold my_model folded",
+    )
+    fold.add_argument("source", metavar="IN", type=Path, help="what save_pretrained wrote")
+    fold.add_argument("out", metavar="OUT", type=Path, help="a new folder")
     demo = commands.add_parser("demo", help="run the whole workflow with small models")
     demo.add_argument("--folder", default="demo", help="for results (default: %(default)s)")
     commands.add_parser("run", help="run the workflow with the arguments of Snakemake")
@@ -40,11 +62,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from normscope.api.cards import card as make_card  # noqa: PLC0415 - it imports torch
 
         print(make_card(flags.norm, flags.budget, flags.folder, flags.cores))
+        return
+    if flags.command in ("norms", "fold"):
+        print(_checkpoint(flags))
+        return
     if flags.command == "demo":
         settings = ("--configfile", str(PROJECT / "config/tiny.yaml"), "--cores", "2")
         words = ["--directory", flags.folder, *settings]
-    if flags.command != "card":
-        sys.exit(subprocess.run(snakemake(*words), check=False).returncode)
+    sys.exit(subprocess.run(snakemake(*words), check=False).returncode)
+
+
+def _checkpoint(flags: argparse.Namespace) -> object:
+    """What a command on a checkpoint prints."""
+    if find_spec("transformers") is None:
+        raise Explained("checkpoints need transformers: pip install transformers")
+    from transformers.utils import logging  # noqa: PLC0415 - they import torch
+
+    from normscope.api import checkpoints  # noqa: PLC0415
+
+    logging.disable_progress_bar()
+    if flags.command == "norms":
+        return checkpoints.passport(flags.directory)
+    return checkpoints.fold_checkpoint(flags.source, flags.out)
 
 
 def start() -> None:

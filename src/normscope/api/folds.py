@@ -4,17 +4,14 @@ import copy
 from typing import NamedTuple
 
 import pandas as pd
-import torch
 from torch import Tensor, nn
 
 from normscope.api.arguments import public
-from normscope.api.running import check_model, check_tokens, evaluating, logits
+from normscope.api.running import check_model, check_tokens, evaluating, logits, random_tokens
 from normscope.errors import Explained
 from normscope.measure.folding import fold as fold_in_place
 from normscope.measure.frozen_norms import FrozenNorm
 from normscope.measure.recognition import is_norm, norms
-
-WINDOWS, POSITIONS = 2, 4  # of the random tokens on which a folded model is checked
 
 
 class Folded(NamedTuple):
@@ -35,7 +32,7 @@ class Folded(NamedTuple):
 
 
 @public
-def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
+def fold(model: nn.Module, tokens: Tensor | None = None, *, new_biases: bool = True) -> Folded:
     """Fold the gains and biases of a model's norms into the linear layers after them, exactly.
 
     ``W (gain * z + bias) + c = (W diag(gain)) z + (W bias + c)``. A folded norm keeps its class,
@@ -58,20 +55,23 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     mixture model of transformers before.
 
     transformers stores no bias that the configuration does not have: where ``adds_bias``, keep the
-    model by ``state_dict`` and not by ``save_pretrained``.
+    model by ``state_dict`` and not by ``save_pretrained``, or give ``new_biases=False``, as the
+    command ``normscope fold`` does, which writes a checkpoint.
 
     Args:
         model: a model that takes tokens and returns logits: of transformers, one that ``load``
             gives, or yours; it is not changed. The call needs memory for a copy in float64.
-        tokens: (windows, positions), with which the model runs; by default 8 random ones, below the
-            number of rows of its first embedding.
+        tokens: (windows, positions), with which the model runs; by default 10 random ones, below
+            the number of rows of its first embedding.
+        new_biases: whether linear layers without a bias may get one. If not, a norm whose bias
+            needs one does not change.
 
     Raises:
         Explained: the model has no norm, does not accept the tokens, or does not return logits; its
             logits are not finite or all 0; or folding a norm, which is named, changes them.
     """
     check_model(model)
-    tokens = _random_tokens(model) if tokens is None else tokens
+    tokens = random_tokens(model) if tokens is None else tokens
     check_tokens(tokens, least=1)
     made = copy.deepcopy(model).double()
     foldable = {
@@ -80,7 +80,7 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     kinds = {name: type(norm).__name__ for name, norm in foldable.items()}
     with evaluating(made):
         _check_logits(made, tokens)
-        folds = fold_in_place(made, foldable, lambda: logits(made, tokens))
+        folds = fold_in_place(made, foldable, lambda: logits(made, tokens), new_biases)
     _restore_types(made, model)
     rows = [
         {"norm": name, "kind": kinds[name], "folded": one.problem is None, "into": list(one.into)}
@@ -97,16 +97,6 @@ def _check_logits(model: nn.Module, tokens: Tensor) -> None:
         raise Explained(f"the logits of {type(model).__name__} are not finite")
     if not values.any():
         raise Explained(f"the logits of {type(model).__name__} are all 0: train its head first")
-
-
-def _random_tokens(model: nn.Module) -> Tensor:
-    """Tokens below the number of rows of the first embedding, on its device."""
-    embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
-    if embedding is None:
-        raise Explained(f"{type(model).__name__} has no torch.nn.Embedding: give tokens")
-    g = torch.Generator().manual_seed(0)
-    tokens = torch.randint(embedding.num_embeddings, (WINDOWS, POSITIONS), generator=g)
-    return tokens.to(embedding.weight.device)
 
 
 def _restore_types(made: nn.Module, model: nn.Module) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.api.arguments import public
-from normscope.api.running import check_model, check_tokens, evaluating, logits
+from normscope.api.running import check_model, check_tokens, evaluating, logits, split
 from normscope.errors import Explained, suggest
 from normscope.measure.frozen_norms import Sigmas, freeze_norms, frozen_norms, replacing, sigmas
 from normscope.measure.recognition import norms
@@ -21,7 +21,6 @@ NEAR = 0.01  # nats of added loss
 TOGETHER = "all"  # the row of all norms together
 COLUMNS = """norm kind sigma_mean sigma_std sigma_first loss frozen_loss added_loss change removable
 problem""".split()
-BATCH = 1024  # tokens: a bound for the memory of logits
 
 
 @public
@@ -65,7 +64,7 @@ def removable(
             not accept the tokens or does not return logits, or its logits are not finite or all 0;
             or it is not causal: its logits depend on later tokens.
     """
-    chosen, batches = _select_norms(model, tokens, names), _batches(tokens)
+    chosen, batches = _select_norms(model, tokens, names), split(tokens)
     with evaluating(model):
         _check_causal(model, tokens[:1])
         measured = sigmas(chosen, batches, partial(logits, model))
@@ -116,7 +115,7 @@ def remove(
     chosen = _select_norms(model, tokens, names)
     with evaluating(model):
         run = partial(logits, model)
-        made = freeze_norms(model, chosen, _batches(tokens), first_apart=first_apart, run=run)
+        made = freeze_norms(model, chosen, split(tokens), first_apart=first_apart, run=run)
     for module, old in zip(made.modules(), model.modules(), strict=True):
         module.training = old.training
     return made
@@ -150,10 +149,6 @@ def _check_causal(model: nn.Module, tokens: Tensor) -> None:
             f"{type(model).__name__} is not a causal language model: its logits depend on later "
             "tokens; give a decoder"
         )
-
-
-def _batches(tokens: Tensor) -> list[Tensor]:
-    return list(tokens.split(max(1, BATCH // tokens.shape[1])))
 
 
 def _summarize(sigma: Sigmas) -> dict[str, float]:

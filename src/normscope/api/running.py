@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from normscope.errors import Explained
 from normscope.measure.recognition import first_tensor
+
+WINDOWS, POSITIONS = 2, 5  # of the random tokens that show how a model computes
+BATCH = 1024  # tokens: a bound for the memory of logits
 
 
 @contextmanager
@@ -31,6 +35,11 @@ def check_model(model: nn.Module) -> None:
         )
 
 
+def split(tokens: Tensor) -> list[Tensor]:
+    """Tokens (windows, positions) in parts whose logits fit into memory."""
+    return list(tokens.split(max(1, BATCH // tokens.shape[1])))
+
+
 def check_tokens(tokens: Tensor, least: int) -> None:
     """Check that the argument tokens holds token numbers, and windows of at least so many."""
     is_index = tokens.dtype in (torch.int64, torch.int32)
@@ -41,18 +50,34 @@ def check_tokens(tokens: Tensor, least: int) -> None:
         )
 
 
-@torch.no_grad()
-def logits(model: nn.Module, tokens: Tensor) -> Tensor:
+def random_tokens(model: nn.Module) -> Tensor:
+    """Tokens below the number of rows of the first embedding, on its device."""
+    embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
+    if embedding is None:
+        raise Explained(f"{type(model).__name__} has no torch.nn.Embedding: give tokens")
+    g = torch.Generator().manual_seed(0)
+    tokens = torch.randint(embedding.num_embeddings, (WINDOWS, POSITIONS), generator=g)
+    return tokens.to(embedding.weight.device)
+
+
+def options(model: nn.Module) -> dict[str, Any]:
+    """Without a cache of keys and values, which some classes of transformers need arguments for."""
+    return {"use_cache": False} if hasattr(getattr(model, "config", None), "use_cache") else {}
+
+
+def logits(model: nn.Module, tokens: Tensor, *, grad: bool = False) -> Tensor:
     """The logits (windows, positions, vocabulary) of a model for tokens (windows, positions).
+
+    Args:
+        grad: whether autograd records the pass.
 
     Raises:
         Explained: the model does not take the tokens, or does not return logits.
     """
     kind = type(model).__name__
-    # a cache of keys and values, which some classes of transformers need arguments for
-    has_cache = hasattr(getattr(model, "config", None), "use_cache")
     try:
-        made = first_tensor(model(tokens, use_cache=False) if has_cache else model(tokens))
+        with torch.set_grad_enabled(grad):
+            made = first_tensor(model(tokens, **options(model)))
     except Exception as e:  # of any kind, as the model is a user's
         reason = f"{type(e).__name__}: {' '.join(str(e).split())}"
         raise Explained(

@@ -64,14 +64,7 @@ def load_model(
     if not any((directory / name).is_file() for name in VOCABULARIES):
         # for some models transformers would make up an empty tokenizer
         raise Explained(f"{directory} has no tokenizer: none of {', '.join(VOCABULARIES)}")
-    try:
-        config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
-        with torch.device("meta"):
-            empty = AutoModelForCausalLM.from_config(
-                config, attn_implementation=ATTENTION, trust_remote_code=False
-            )
-    except Exception as e:  # transformers raises errors of many types
-        raise _error(directory, e, "config.json makes no model", "correct or fetch it again") from e
+    config, empty = outline(directory)
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
     except Exception as e:
@@ -99,11 +92,27 @@ def load_model(
     return LoadedModel(model, body, tokenizer, facts)
 
 
+def outline(directory: Path) -> tuple[Any, Any]:
+    """The configuration of a directory, and its model without weights.
+
+    Raises:
+        Explained: transformers has no causal language model for config.json.
+    """
+    try:
+        config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
+        with torch.device("meta"):
+            return config, AutoModelForCausalLM.from_config(
+                config, attn_implementation=ATTENTION, trust_remote_code=False
+            )
+    except Exception as e:  # transformers raises errors of many types
+        raise _error(directory, e, "config.json makes no model", "correct or fetch it again") from e
+
+
 def load_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
     """The model in evaluation mode, with all its weights from the files. Pickles run no code.
 
     Args:
-        options: further options of ``from_pretrained``, about offloading.
+        options: of ``from_pretrained``, in addition to those here, or in place of one.
 
     Raises:
         Explained: the weights are damaged, or not those of the configuration, or transformers does
@@ -114,13 +123,11 @@ def load_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             directory,
             config=config,
-            dtype=torch.float32,
-            attn_implementation=ATTENTION,
             trust_remote_code=False,
             weights_only=True,
             ignore_mismatched_sizes=True,  # they are reported, with their names
             output_loading_info=True,
-            **options,
+            **{"dtype": torch.float32, "attn_implementation": ATTENTION} | options,
         )
     except UnpicklingError as e:  # whose message advises to unpickle the file without restrictions
         raise Explained(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from normscope.errors import Explained
 from normscope.measure.frozen_norms import FrozenNorm, replace
-from normscope.measure.readers import InFloat64, Reader, reading
+from normscope.measure.readers import InFloat64, Reader, Readers, reading
 from normscope.measure.recognition import recognize, run
 from normscope.nn.norms import Affine, TokenNorm
 
@@ -54,7 +54,10 @@ class _Part(NamedTuple):
 
 @torch.no_grad()
 def fold(
-    model: nn.Module, norms: Mapping[str, nn.Module], logits: Callable[[], Tensor]
+    model: nn.Module,
+    norms: Mapping[str, nn.Module],
+    logits: Callable[[], Tensor],
+    new_biases: bool = True,
 ) -> dict[str, Fold]:
     """Fold each norm of a model that only linear layers read, in place.
 
@@ -64,6 +67,7 @@ def fold(
     Args:
         model: in float64 and in evaluation mode.
         logits: runs the model on some tokens.
+        new_biases: whether linear layers without a bias may get one.
     """
     with InFloat64(), reading(model, norms) as readers:
         before = logits()
@@ -74,8 +78,10 @@ def fold(
             with InFloat64():
                 part = _part(norm, x, y)
             into = [] if part.is_empty else readers.find(name)
-            if part.bias is not None:
-                _check_biases(into)
+            _check_biases(part, into)
+            if not new_biases and _adds_bias(part, into):
+                lacking = ", ".join(reader.name for reader in into if reader.bias is None)
+                raise Explained(f"{lacking} would need a bias")
             if into:
                 _clear(model, name, x)
         except Explained as e:
@@ -94,9 +100,24 @@ def fold(
                 f"{name} cannot be folded: a logit changes by {change:.1e} of the largest, because "
                 f"its output is read elsewhere than in {', '.join(names)}, or their bias is unused"
             )
-        adds_bias = part.bias is not None and any(reader.bias is None for reader in into)
-        folds[name] = Fold(names, adds_bias, None, change)
+        folds[name] = Fold(names, _adds_bias(part, into), None, change)
     return folds
+
+
+def foresee(layer: TokenNorm, name: str, readers: Readers) -> Fold:
+    """What ``fold`` would do with a norm, also if its gain is 1, after a pass that readers saw.
+
+    Args:
+        layer: what the norm computes.
+        name: of the norm.
+    """
+    part = _Part(*_affine(layer))
+    try:
+        into = readers.find(name)
+        _check_biases(part, into)
+    except Explained as e:
+        return Fold(problem=str(e))
+    return Fold(tuple(reader.name for reader in into), _adds_bias(part, into))
 
 
 def _part(norm: nn.Module, x: Tensor, y: Tensor) -> _Part:
@@ -122,9 +143,13 @@ def _affine(layer: Affine) -> tuple[Tensor | None, Tensor | None]:
     return None if is_one else gain, None if is_zero else layer.bias
 
 
-def _check_biases(readers: list[Reader]) -> None:
-    """Check that linear layers can take a bias."""
-    for reader in readers:
+def _adds_bias(part: _Part, readers: list[Reader]) -> bool:
+    return part.bias is not None and any(reader.bias is None for reader in readers)
+
+
+def _check_biases(part: _Part, readers: list[Reader]) -> None:
+    """Check that linear layers can take the bias of a norm, if it has one."""
+    for reader in readers if part.bias is not None else ():
         if reader.bias is None and not isinstance(reader.owner, nn.Linear):
             kind = type(reader.owner).__name__
             raise Explained(f"{reader.name}, a {kind}, cannot take its bias")

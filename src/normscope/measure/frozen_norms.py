@@ -63,10 +63,11 @@ class Sigmas:
 
     def __init__(self) -> None:
         self.shape: tuple[int, ...] = ()
-        self._layer: TokenNorm | None = None
-        self._problem = "the model does not run it on these tokens"
+        self.layer: TokenNorm | None = None
+        self.problem = "the model does not run it on these tokens"
         self._all: list[Tensor] = []
         self._first: list[Tensor] = []
+        self._axes: set[int] = set()  # of positions, in the norm's input
         self._like = torch.empty(0)  # of the type and on the device of the norm's output
 
     def keep(self, module: nn.Module, args: tuple, named: dict[str, Any], output: Any) -> None:
@@ -75,39 +76,51 @@ class Sigmas:
             x = first_tensor((*args, *named.values()))
             if x is None or not isinstance(output, Tensor):
                 raise Explained("it does not map a tensor to a tensor")
-            self._layer = self._layer or recognize(module, x, output)
+            self.layer = self.layer or recognize(module, x, output)
         except Explained as e:
-            self._problem = str(e)
+            self.problem = str(e)
             return
         tokens = x.reshape(-1, x.shape[-1]).to("cpu", torch.float64)
-        sigma = standardize(self._layer, tokens).sigma.view(x.shape[:-1])
-        self._all.append(sigma.flatten())
-        if x.dim() > 2 and x.shape[:2] == self.shape:
-            self._first.append(sigma[:, 0].flatten())
+        sigma = standardize(self.layer, tokens).sigma.flatten()
+        both = torch.stack([sigma, tokens.square().mean(-1).sqrt()])
+        self._all.append(both)
+        axes = [axis for axis, n in enumerate(x.shape[:-1]) if axis and n == self.shape[1]]
+        if len(axes) == 1 and x.shape[0] == self.shape[0]:  # and not as many heads as positions
+            self._axes |= {*axes}
+            self._first.append(both.view(2, *x.shape[:-1]).select(axes[0] + 1, 0).flatten(1))
         self._like = output.new_empty(0)
 
     @property
     def values(self) -> Tensor:
         """Sigma of all tokens, (tokens,) in float64."""
-        return torch.cat(self._all)
+        return torch.cat(self._all, -1)[0]
 
     @property
     def first(self) -> Tensor:
-        """Sigma at position 0, (windows,); empty if the norm does not take (windows, positions)."""
-        return torch.cat(self._first) if self._first else torch.empty(0)
+        """Sigma at position 0, empty if the input has no axes of windows and of positions."""
+        return torch.cat(self._first, -1)[0] if self._first else torch.empty(0)
+
+    def means_apart(self) -> tuple[Tensor, Tensor]:
+        """The means of sigma and of the input's size ``sqrt(mean(x^2))``, (2,).
+
+        First those at position 0, which are missing if the input has no axes of windows and of
+        positions; then those of the other tokens.
+        """
+        every = torch.cat(self._all, -1)
+        first = torch.cat(self._first, -1) if self._first else every[:, :0]
+        others = every.shape[1] - first.shape[1]
+        return first.mean(1), (every.sum(1) - first.sum(1)) / others
 
     def freeze(self, *, first_apart: bool = False) -> FrozenNorm:
         """The norm with sigma frozen at its mean, of the type and on the device of its output."""
-        if self._layer is None:
-            raise Explained(self._problem)
-        total, n = self.values.sum(), len(self.values)
+        if self.layer is None:
+            raise Explained(self.problem)
         if not first_apart:
-            return FrozenNorm(self._layer, float(total / n)).to(self._like)
-        first = self.first
-        if not 0 < len(first) < n:
+            return FrozenNorm(self.layer, float(self.values.mean())).to(self._like)
+        first, later = (float(means[0]) for means in self.means_apart())
+        if self._axes != {1} or not math.isfinite(first + later):
             raise Explained("its input has no first position next to others")
-        later = (total - first.sum()) / (n - len(first))
-        return FrozenNorm(self._layer, float(later), float(first.mean())).to(self._like)
+        return FrozenNorm(self.layer, later, first).to(self._like)
 
 
 @torch.no_grad()

@@ -222,6 +222,12 @@ class Readers(TorchFunctionMode):
             )
         return list(readers.values())
 
+    def names(self, norm: str) -> list[str]:
+        """What reads the output of a norm: linear layers, and the first other operation."""
+        weights = (self._names.get(id(product.weight)) for product, _ in self._products[norm])
+        layers = dict.fromkeys(names[-1].rpartition(".")[0] for names in weights if names)
+        return [*layers, *([self._others[norm]] if norm in self._others else [])]
+
     def _unused_parameters(self, d: int) -> list[str]:
         """Names of the parameters that the pass did not use and that may multiply d channels."""
         return [
