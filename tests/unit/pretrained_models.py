@@ -132,6 +132,13 @@ def random_model(kind: str, **changes) -> Any:
     return perturb(AutoModelForCausalLM.from_config(config_of(name, **sizes | changes)))
 
 
+def shallow_model(kind: str, **changes) -> Any:
+    """A model of two blocks; changes that its configuration has no key for are left out."""
+    known = config_of(KINDS.get(kind, (kind,))[0]).__dataclass_fields__
+    depths = dict.fromkeys("num_hidden_layers n_layer num_layers n_layers".split(), 2)
+    return random_model(kind, **{k: v for k, v in (depths | changes).items() if k in known})
+
+
 def save(model: Any, directory: Path, shard: str = "20KB") -> Path:
     """Save the model in several files, with the tokenizer."""
     model.save_pretrained(directory, max_shard_size=shard)

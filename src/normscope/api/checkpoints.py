@@ -3,7 +3,6 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from normscope.api.folds import fold
-from normscope.api.passport import Passport, norms
+from normscope.api.passport import Passport, norms, reasons, some
 from normscope.api.running import evaluating, logits, random_tokens
 from normscope.errors import Explained
 from normscope.hub.architecture import check_causal
@@ -22,7 +21,6 @@ from normscope.hub.loading import load_weights, outline, stored_types, weight_fi
 from normscope.hub.snapshot import TEXT
 from normscope.measure.readers import InFloat64
 
-LISTED = 3  # names in a message
 EAGER = {"experts_implementation": "eager"}  # torch's kernel for experts is not in float64
 
 
@@ -64,11 +62,11 @@ def fold_checkpoint(source: Path, out: Path) -> str:
         part.rename(out)
     gained = table[table["folded"] & (table["into"].str.len() > 0)]
     lines = [f"{out}: the gains of {len(gained)} of {len(table)} norms are folded."]
-    for problem, some in table[~table["folded"]].groupby("problem", sort=False)["norm"]:
-        lines.append(f"{_list(some)}: as before, because {problem}")
+    for problem, names in reasons(table[~table["folded"]]).items():
+        lines.append(f"{some(names)}: as before, because {problem}")
     if unread := _unread(source):
         lines.append(
-            f"{_list(unread)}: not written, because {type(model).__name__} does not load it"
+            f"{some(unread)}: not written, because {type(model).__name__} does not load it"
         )
     lines.append(
         "The largest change of a logit by the written weights, over the largest logit: "
@@ -118,8 +116,3 @@ def _unread(directory: Path) -> list[str]:
                 names = (name for name in weights.keys() if name.endswith("weight"))  # noqa: SIM118
                 unread |= {name for name in names if re.search(ignored, name)}
     return sorted(unread)
-
-
-def _list(names: Iterable[str]) -> str:
-    first, others = list(names)[:LISTED], len(list(names)) - LISTED
-    return ", ".join(first) + (f" and {others} more" if others > 0 else "")

@@ -1,7 +1,7 @@
 """The passport of a model's norms: a table, and what it says in a few sentences."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from normscope.measure.recognition import norms as find_norms
 COLUMNS = """norm kind computes gain_as eps place feeds folds adds_bias cancelled_by gain_low
 gain_high sigma sigma_first size size_first problem""".split()
 LARGE_EPS = 0.1  # of sigma^2: the norm divides by less than the length of a token
-TINY_EPS = 1e-12  # the smallest of a published model
+TINY_EPS = 1e-13  # published models have 1e-12 or more
 FAR = 10  # times 1: a gain that is unusual
 SINK = 10  # times the sigma of other positions: the first one is unusual
 SHOWN = 2  # norms that a sentence names
@@ -54,7 +54,7 @@ class Passport(NamedTuple):
         table.loc[self.table["adds_bias"], "folds"] = "adds a bias"
         # the last part of a name; of another operation, the operation
         table["feeds"] = [", ".join(_short(name) for name in feeds) for feeds in table["feeds"]]
-        table["cancelled_by"] = table["cancelled_by"].str.join(", ").replace("", None)
+        table["cancelled_by"] = [", ".join(some or ()) or None for some in table["cancelled_by"]]
         shown = table.dropna(axis="columns", how="all")
         text = shown.to_string(index=False, float_format="{:.3g}".format, na_rep="")
         return "\n".join([*self.says, "", text])
@@ -64,9 +64,9 @@ class Passport(NamedTuple):
 def norms(model: nn.Module, tokens: Tensor | None = None) -> Passport:
     """Describe the norms of a language model, one row each, by running it.
 
-    Nothing depends on the names of classes, modules or attributes: what a norm computes is fitted
-    to its outputs, and its place is read off the graph that autograd makes of one forward pass.
-    What cannot be found is missing in the table.
+    Nothing depends on the names of modules or attributes: what a norm computes is fitted to its
+    outputs, and its place is read off the graph that autograd makes of one forward pass. What
+    cannot be found is missing in the table.
 
     Columns of the table:
 
@@ -121,10 +121,16 @@ def _short(reader: str) -> str:
     return operation if is_operation else reader.rpartition(".")[2]
 
 
-def _some(names: Iterable[str]) -> str:
-    """The first of some norms, and the number of others."""
-    first, others = list(names)[:SHOWN], len(list(names)) - SHOWN
-    return ", ".join(first) + (f" and {others} more" if others > 0 else "")
+def some(names: Sequence[str]) -> str:
+    """The first of some names, and the number of others."""
+    others = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {others} more" if others > 0 else "")
+
+
+def reasons(table: pd.DataFrame) -> dict[str, list[str]]:
+    """The norms that do not fold, by the problem; the first of those that differ in numbers."""
+    groups = table.groupby(table["problem"].str.replace(r"\d+", "", regex=True), sort=False)
+    return {group["problem"].iloc[0]: list(group["norm"]) for _, group in groups}
 
 
 def _placed(table: pd.DataFrame, *words: str) -> list[str]:
@@ -152,7 +158,7 @@ def _placement(table: pd.DataFrame) -> str:
     if roles:
         places = table.set_index("norm").loc[roles, "place"].drop_duplicates()
         parts.append(f"{len(roles)} norms of {', '.join(places)}")
-    parts.append(f"the final norm is {_some(final)}" if final else "no final norm was found")
+    parts.append(f"the final norm is {some(final)}" if final else "no final norm was found")
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -168,7 +174,7 @@ def _last_hidden_state(model: nn.Module, table: pd.DataFrame, tokens: Tensor) ->
         for tensor, text in ((y, "the output of"), (x, "the input of")):
             if tensor.shape == states[-1].shape and torch.equal(tensor, states[-1]):
                 return f"hidden_states[-1] is {text} the final norm, {name}."
-    return f"hidden_states[-1] is neither the input nor the output of {_some(final)}."
+    return f"hidden_states[-1] is neither the input nor the output of {some(list(final))}."
 
 
 def _fold(table: pd.DataFrame) -> str:
@@ -181,11 +187,8 @@ def _fold(table: pd.DataFrame) -> str:
         f"a fold would move the gains of {len(folds)} of {len(table)} norms into linear layers "
         "without a change of a logit" + (f", {biases} with new biases" * bool(biases))
     ]
-    kinds = stays["problem"].str.replace(r"\d+", "*", regex=True)
-    parts += [
-        f"{_some(stays['norm'][kinds == one])} would stay: {stays['problem'][kinds == one].iloc[0]}"
-        for one in kinds.unique()[:SHOWN]
-    ]
+    found = reasons(stays).items()
+    parts += [f"{some(names)} would stay: {problem}" for problem, names in found]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -194,7 +197,7 @@ def _unusual(table: pd.DataFrame) -> str | None:
     gain = table[["gain_low", "gain_high"]].abs().max(axis=1)
     share = table["eps"] / table["sigma"] ** 2
     times = table["sigma_first"] / table["sigma"]
-    is_cancelled = table["cancelled_by"].str.len() > 0
+    is_cancelled = table["cancelled_by"].map(bool)
     found = (
         (share > LARGE_EPS, share, "eps is up to {:.2g} of sigma^2 in {}"),
         (table["eps"] < TINY_EPS, table["eps"], "eps is {:.2g} in {}"),
@@ -205,7 +208,7 @@ def _unusual(table: pd.DataFrame) -> str | None:
         (is_cancelled, gain, "another norm cancels the division by sigma of {1}"),
     )
     texts = [
-        text.format(value[where].max(), _some(table["norm"][where]))
+        text.format(value[where].max(), some(list(table["norm"][where])))
         for where, value, text in found
         if where.any()
     ]
@@ -214,8 +217,8 @@ def _unusual(table: pd.DataFrame) -> str | None:
 
 def _unknown(table: pd.DataFrame) -> str | None:
     texts = [
-        f"{text} {_some(names)}"
+        f"{text} {some(names)}"
         for column, text in (("computes", "what it computes, of"), ("place", "the place of"))
-        if len(names := table["norm"][table[column].isna()])
+        if len(names := list(table["norm"][table[column].isna()]))
     ]
     return f"Not known: {'; '.join(texts)}." if texts else None

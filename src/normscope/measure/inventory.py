@@ -57,6 +57,7 @@ def _row(
         "feeds": readers.names(name),
         "folds": fold.problem is None,
         "adds_bias": fold.adds_bias,
+        "cancelled_by": None,
         "problem": fold.problem,
     }
     if layer is None:

@@ -100,6 +100,7 @@ class Places:
         self._before: dict[Node, int] = {}  # the nodes on which a node depends, as bits
         self._bits: dict[Node, int] = {}
         self._stream: dict[Node, int] = {}  # the states of the residual stream that a sum adds up
+        self._states = 0  # all of them
         self._branches: dict[Node, tuple[Node, Node]] = {}  # of residual sums: stream and branch
         self._trace()
 
@@ -136,6 +137,7 @@ class Places:
                     if states & through[branch]:
                         self._branches[node] = stream, branch
                         self._stream[node] |= states
+                        self._states |= states
                         break
 
     def _is_light(self, node: Node) -> bool:
@@ -151,25 +153,29 @@ class Places:
         return None if None in found or not found else " and ".join(map(str, found))
 
     def _place(self, call: Call) -> str | None:
-        source, bit = self._roots[call.x], self._bits[call.y]
         ends = self._ends(call)
         roles = [self._role(call.d, *end) for end in ends]
         if roles and None not in roles:
             return " and ".join(map(str, dict.fromkeys(roles)))
+        return self._place_on_stream(call, ends)
+
+    def _place_on_stream(self, call: Call, ends: list[tuple[Node, Node]]) -> str | None:
+        source, bit = self._roots[call.x], self._bits[call.y]
         is_sum = source in self._branches
         later = {s: pair for s, pair in self._branches.items() if self._before[s] & bit}
         if not later:
             return (FINAL if is_sum else HEAD) if self._branches else None
+        if not self._before[source] & self._states:
+            return EMBEDDING
         if any(self._roots[stream] == call.y for stream, _ in later.values()):
-            has_sums = any(self._before[source] & self._bits[s] for s in self._branches)
-            return AFTER_SUM if is_sum else None if has_sums else EMBEDDING
+            return AFTER_SUM if is_sum else None
         if any(node in later and one == later[node][1] for node, one in ends):
             return AFTER
-        for stream, branch in later.values():
-            is_on_stream = self._stream[self._roots[stream]] & self._bits[source]
-            if is_on_stream and self._before[branch] & bit:
-                return BEFORE
-        return INSIDE
+        is_read = any(
+            self._stream[self._roots[stream]] & self._bits[source] and self._before[branch] & bit
+            for stream, branch in later.values()
+        )
+        return BEFORE if is_read else INSIDE
 
     def _ends(self, call: Call) -> list[tuple[Node, Node]]:
         """Where the output of a norm ends: at products, residual sums and other norms.

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import torch
-from pretrained_models import KINDS, LAYERS, config_of, random_model
+from pretrained_models import LAYERS, random_model, shallow_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -81,7 +81,6 @@ PUBLISHED: dict[str, tuple[tuple[str, str], dict[str, str]]] = {
     ),
 }
 EPS = 3e-4
-DEPTH = "num_hidden_layers n_layer num_layers n_layers".split()
 EPS_KEYS = "rms_norm_eps layer_norm_epsilon layer_norm_eps norm_epsilon norm_eps".split()
 # whose code has an eps, or one of some norms, whatever the configuration says
 CONSTANT = {"biogpt": 1e-5, "ctrl": 1e-6, "xglm": 1e-5, "opt": 1e-5, "opt_post": 1e-5, "olmo": 1e-5}
@@ -92,17 +91,9 @@ ALSO: dict[str, dict[str, Any]] = {
 TOKENS = torch.randint(3, 300, (3, 7), generator=torch.Generator().manual_seed(0))
 
 
-def small(kind: str) -> Any:
-    """A model of two blocks, with an unusual eps."""
-    known = config_of(KINDS.get(kind, (kind,))[0]).__dataclass_fields__
-    changes = dict.fromkeys(DEPTH, 2) | dict.fromkeys(EPS_KEYS, EPS)
-    named = {name: value for name, value in changes.items() if name in known}
-    return random_model(kind, **named, **ALSO.get(kind, {}))
-
-
 @pytest.mark.parametrize("kind", PUBLISHED)
 def test_published_architectures(kind):
-    model = small(kind)
+    model = shallow_model(kind, **dict.fromkeys(EPS_KEYS, EPS), **ALSO.get(kind, {}))
     (computes, gain_as), places = PUBLISHED[kind]
     table, says = normscope.norms(model)
     rows = table.set_index("norm").to_dict("index")
@@ -130,7 +121,7 @@ def test_published_architectures(kind):
 
 @pytest.mark.parametrize("kind", ["gpt2", "gpt2_untied", "olmo2", "opt_post"])
 def test_what_folds_is_what_fold_folds(kind):
-    model = small(kind)
+    model = shallow_model(kind)
     table, folded = normscope.norms(model).table, normscope.fold(model).table
     assert table["folds"].tolist() == folded["folded"].tolist()
     assert table["adds_bias"].tolist() == folded["adds_bias"].tolist()

@@ -59,7 +59,7 @@ def by_definition(model: Any, names: list[str], apart: bool) -> tuple[float, Ten
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_the_table_and_the_copy_are_those_of_the_definition(apart, monkeypatch):
-    monkeypatch.setattr("normscope.api.removal.BATCH", 18)  # several batches
+    monkeypatch.setattr("normscope.api.running.BATCH", 18)  # several batches
     model = random_model("gpt2").double().train()
     modules, state = list(model.modules()), copy.deepcopy(model.state_dict())
     table = normscope.removable(model, TOKENS, first_apart=apart)

@@ -153,6 +153,7 @@ TEXTS = ["To be, or not to be", "a"]
 # arguments of the right type, by name
 RIGHT: dict[str, Any] = {
     **{"model": random_model("gpt2"), "tokens": TOKENS, "names": None, "first_apart": False},
+    "new_biases": True,
     **{"tokenizer": tokenizer(), "prompts": TEXTS, "blocks": None, "final_norm": None},
     **{"norm": "layernorm", "x": X, "budget": "demo", "folder": "", "cores": 1},
     **{"name": "main.chosen", "seed": np.int64(1), "results": Path("nowhere")},
