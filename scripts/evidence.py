@@ -21,6 +21,7 @@ from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
 from normscope.machine import run_record, usable_cores
 from normscope.pages import figures
+from normscope.pages.statements import effect_of, why
 from normscope.pilot import read_project
 from normscope.schema import FLOATS, Strict
 from normscope.studies.stage import FOLDER
@@ -268,7 +269,8 @@ def judge(config: Config, flags: Flags) -> None:
     now.write(path)
     for key, one in now.by_key.items():
         if key not in before or one.word != before[key].word:
-            print(f"{key}: {one.word}")
+            found = f"{effect_of(one)} (n = {one.main.n}); " * bool(one.main.n) + why(one)
+            print(f"{key}: {one.word}: {found}")
 
 
 def main() -> None:

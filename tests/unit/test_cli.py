@@ -3,6 +3,7 @@
 import re
 import tomllib
 
+import pandas as pd
 import pytest
 from processes import ROOT
 
@@ -17,6 +18,18 @@ def test_run_gives_its_words_to_snakemake_and_ends_as_it_does(capfd):
     with pytest.raises(SystemExit) as end:
         main(["run", "--no-such-flag"])
     assert end.value.code
+
+
+def test_compare_prints_a_sentence_per_level(tmp_path, capsys):
+    runs = [("a", 1, 2.0), ("b", 1, 2.1), ("a", 2, 2.0), ("b", 2, 2.3), ("b", 3, 2.0)]
+    table = pd.DataFrame(runs, columns=["kind", "seed", "loss"])
+    table.to_csv(tmp_path / "runs.csv", index=False)
+    main(["compare", str(tmp_path / "runs.csv"), "--by", "kind"])
+    said = capsys.readouterr().out
+    assert said.startswith(
+        "The loss of b minus that of a is 0.200 (95% confidence interval −1.07 to"
+    )
+    assert "unpaired runs left out: 1" in said
 
 
 def test_a_misspelled_word_is_an_error_before_anything_starts(capsys):

@@ -105,13 +105,14 @@ def card(
     if budget not in budgets():
         raise Explained(f"there is no budget {budget!r}; {suggest(budget, budgets())}")
     if cores is not None and cores < 1:
-        raise Explained(f"cores is {cores!r}: give a number from 1, or None for all of them")
+        raise Explained(f"cores is {cores!r}: give a number from 1")
     at = Path(folder).expanduser().absolute()
+    names = [_config_name(one, at) for one in given]
     try:
         at.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise Explained(f"folder {at}: {e.strerror}") from None
-    config = {"norm": [_config_name(one, at) for one in given], "budget": budget}
+    config = {"norm": names, "budget": budget}
     words = ("--directory", str(at), "--cores", str(cores or "all"), "card")
     _run(snakemake(*words, "--config", f"card={json.dumps(config)}"))
     name_card_norms({"card": config})
@@ -122,15 +123,19 @@ def _config_name(norm: Norm, folder: Path) -> str:
     """The name of a norm for the configuration; the source of a class of a notebook is written."""
     if isinstance(norm, str):
         place, colon, kind = norm.rpartition(":")
-        is_file = colon and place.endswith(".py")
-        return f"{Path(place).expanduser().absolute()}:{kind}" if is_file else norm
+        if not (colon and place.endswith(".py")):
+            return norm
+        path = Path(place).expanduser().absolute()
+        if not path.is_file():
+            raise Explained(f"there is no file {path}")
+        return f"{path}:{kind}"
     spec = getattr(sys.modules.get(norm.__module__), "__spec__", None)
     if spec is not None and spec.origin and norm.__module__ != "__main__":
         place = norm.__module__ if "site-packages" in spec.origin else spec.origin
         return f"{place}:{norm.__qualname__}"
-    path = folder / "norms" / f"{norm.__name__}.py"
-    path.parent.mkdir(exist_ok=True)
-    write_text(path, IMPORTS + _source(norm))
+    path, source = folder / "norms" / f"{norm.__name__}.py", _source(norm)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, IMPORTS + source)
     return f"{path}:{norm.__name__}"
 
 

@@ -91,7 +91,7 @@ def compare(
     for other in others:
         differences, alone, warning = _pair(rows, first, other, text or unit)
         row = _tests(differences, float(margin))
-        paired = pairing + f", without {alone} unpaired runs" * bool(alone)
+        paired = pairing + f", unpaired runs left out: {alone}" * bool(alone)
         sentence = f"The {value} of {other} minus that of {first} is {_words(row, margin, paired)}."
         row |= {"warning": warning, "sentence": sentence}
         table.append({"baseline": first, "level": other, **row})
@@ -162,14 +162,13 @@ def _pair(
             f"{unit} changes"
         )
     warnings = []
-    if alone := len(first) + len(second) - 2 * len(differences):
-        warnings.append(f"left out, as they have no partner: {alone}")
     for level in (baseline, other) if "rate" in rows else ():
         if (count := rows.loc[rows["by"] == level, "rate"].nunique()) > 1:
             warnings.append(
                 f"{level} has {count} learning rates: if the best was chosen on these runs, p is "
                 "too small; choose it on others"
             )
+    alone = len(first) + len(second) - 2 * len(differences)
     return values, alone, "; ".join(warnings)
 
 
