@@ -35,7 +35,7 @@ COUNTDOWN = Countdown(work())
 LOGGER.addHandler(COUNTDOWN)
 STATEMENTS = result_of(load_checked, [*map(Path, documents())], STUDIES, REGISTERED)
 result_of(findings.load, Path(data("findings.yaml")), STATEMENTS.statements, REGISTERED)
-result_of(check_prompts, Path(data("prompts.yaml")))
+result_of(check_prompts, Path(data("prompts.yaml")), CONFIG.pretrained)
 result_of(check_directories, CONFIG.pretrained)
 # Every file is a target, so that a missing one is made again: Snakemake ignores a missing file from which
 # nothing has to be made

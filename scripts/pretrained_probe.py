@@ -1,5 +1,6 @@
 """Measure the residual stream of one pretrained model over the prompts."""
 
+import re
 import sys
 import tempfile
 import time
@@ -18,9 +19,8 @@ from normscope.hub.batching import batches, tokenize
 from normscope.hub.loading import load_model
 from normscope.hub.measurement import Rows, rows, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
-from normscope.hub.recipe import HubSource, Measurement
+from normscope.hub.recipe import DirectorySource, HubSource, Measurement
 from normscope.hub.source import check_commit, hide_token, locate
-from normscope.io.corpus import WheelSource
 from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json, write_sums
 from normscope.schema import PositiveInt, Strict
@@ -50,7 +50,7 @@ def measure_model(
     """The rows of the tables, and the content of model.json."""
     device = arithmetic.device.type
     source = flags.recipe.source
-    if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
+    if flags.fetch_s and not isinstance(source, DirectorySource):
         source = source.model_copy(update={"timeout_s": flags.fetch_s})
     directory, commit = locate(source, flags.weights), None
     if isinstance(source, HubSource):
@@ -59,14 +59,15 @@ def measure_model(
     flags.weights.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=flags.weights) as offload:
         loaded = load_model(directory, flags.recipe, flags.memory_mb / 1e3, device, Path(offload))
-        sequences, adds_bos = tokenize(loaded.tokenizer, prompts)
+        chosen = [prompt for prompt in prompts if prompt.set == flags.recipe.prompts]
+        sequences, adds_bos = tokenize(loaded.tokenizer, chosen)
         outcomes = run_batches(loaded.model, loaded.body, batches(sequences, device))
         made = rows(outcomes, loaded.body, loaded.tokenizer)
     facts = {"source": str(source), "commit": commit}
     facts |= loaded.facts | arithmetic.record | {"tokenizer_adds_bos": adds_bos}
-    if isinstance(source, WheelSource):
-        kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
-        facts |= {"stored": f"GGUF {kind}".strip()}
+    gguf = re.search(r"(?:[.-]([qQ]\w+))?\.gguf", getattr(source, "member", ""))  # name.Q4_1.gguf
+    if gguf:
+        facts |= {"stored": f"GGUF {(gguf[1] or '').upper()}".strip()}
     facts |= {"transformers": transformers.__version__}
     return made, facts
 

@@ -36,7 +36,7 @@ SPECIAL, VOCABULARY = ["<unk>", "<s>", "</s>"], 400
 
 @functools.cache
 def tokenizer_json() -> str:
-    """A byte-level BPE trained on the prompts, as JSON, with the special tokens first."""
+    """A byte-level BPE trained on English prompts, as JSON, with the special tokens first."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore
     made.decoder = decoders.ByteLevel()  # pyright: ignore
@@ -46,7 +46,9 @@ def tokenizer_json() -> str:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator([p.text for p in read_prompts(PROMPTS)], trainer)
+    made.train_from_iterator(
+        [p.text for p in read_prompts(PROMPTS) if p.set != "antibodies"], trainer
+    )
     return made.to_str()
 
 

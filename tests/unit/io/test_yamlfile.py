@@ -196,5 +196,5 @@ def test_models_and_prompts_that_tables_would_misread_are_refused(name: str, tmp
     for part, sets in ((name, {name: {"Q": new}}), ("other", {"other": {name: new}})):
         path.write_text(json.dumps({"sets": prompts | sets}))  # all texts in quotes
         with pytest.raises(PromptsError, match="choose another name") as error:
-            check_prompts(path)
+            check_prompts(path, load(RAW).pretrained)
         assert str(error.value).startswith(f"{path}: sets.{part}.")

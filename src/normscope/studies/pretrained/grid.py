@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.errors import Explained
-from normscope.hub.prompts import SET, PromptsError, read_prompts
+from normscope.errors import Explained, suggest
+from normscope.hub.prompts import PromptsError, read_prompts
 from normscope.hub.recipe import DirectorySource, Measurement, ModelName, ModelReference
 from normscope.io.corpus import Line
 from normscope.io.files import SUMS
@@ -104,11 +104,16 @@ class Pretrained(Study):
         )
 
 
-def check_prompts(path: Path) -> None:
-    """Whether models can be measured on the prompts of a file, and its names stand in tables."""
+def check_prompts(path: Path, study: Pretrained) -> None:
+    """Whether a file has the prompts of every model, and its names stand in tables."""
     prompts = read_prompts(path)
-    if SET not in {prompt.set for prompt in prompts}:
-        raise PromptsError(f"{path} has no set {SET}: statistics over prompts are of it")
+    sets = {prompt.set for prompt in prompts}
+    for name, model in study.by_name().items():
+        if model.prompts not in sets:
+            raise PromptsError(
+                f"{path} has no set {model.prompts}, on which {name} is measured; "
+                f"{suggest(model.prompts, sets)}"
+            )
     for prompt in prompts:
         for name in (prompt.set, prompt.category, prompt.name):
             try:

@@ -53,7 +53,6 @@ def document(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     gains = select_published_protocol(tables["gains"], tables["models"])
     norms = mark_usual(tables["norms"], tables["models"])
     norms = norms[norms["usual"] & (norms["positions"] == "last")]
-    norms = norms[norms["prompt"].isin(gains["prompt"])]
     results = {
         row["model"]: _result(
             row, gains[gains["model"] == row["model"]], norms[norms["model"] == row["model"]]

@@ -1,14 +1,13 @@
 """Tables of residual gain: measured and published, each as published and corrected. No torch."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
-from normscope.hub.prompts import SET
 from normscope.statistics.inference import (
     bootstrap_mean,
     correlation,
@@ -60,7 +59,7 @@ def select_published_protocol(gains: pd.DataFrame, models: pd.DataFrame) -> pd.D
     """
     measured = models.dropna(subset="norm")
     measured = measured.assign(experiment="measured", dtype=measured["computed"])
-    rows = mark_usual(gains[(gains["set"] == SET) & (gains["positions"] == "last")], models)
+    rows = mark_usual(gains[gains["positions"] == "last"], models)
     facts = measured[[*MODEL, "n_layers", "rho"]]
     return rows[rows["usual"]].merge(facts, on="model", validate="many_to_one")
 
@@ -223,8 +222,7 @@ def sensitivity(
     has only one token (later positions), or a model no final norm.
     """
     rows = []
-    observed = gains[gains["set"] == SET]
-    for key, group in split(observed, ["model", "bos", "positions"]):
+    for key, group in split(gains, ["model", "bos", "positions"]):
         for metric in METRICS:
             logs = [math.log(v) for v in group[metric].dropna()]
             row = {**key, "metric": metric}
@@ -243,12 +241,11 @@ def side(low: float, high: float) -> str:
     return "above 1" if low > 0 else "below 1" if high < 0 else "covers 1"
 
 
-def by_block(inside: pd.DataFrame, models: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """What happens inside every block, with means over the prompts in ``names``."""
-    observed = inside[inside["prompt"].isin(names)]
+def by_block(inside: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """What happens inside every block, with means over the prompts of the model."""
     rows = [
         row | {"n": len(group)} | means_inside(group)
-        for row, group in split(observed, ["model", "bos", "depth", "site"])
+        for row, group in split(inside, ["model", "bos", "depth", "site"])
     ]
     return mark_usual(pd.DataFrame(rows, columns=TABLES["inside"].names), models)
 

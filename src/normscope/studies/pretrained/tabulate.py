@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from normscope.hub.prompts import SET, Prompt, read_prompts
+from normscope.hub.prompts import Prompt, read_prompts
 from normscope.io.stored import read
 from normscope.io.tables import collect
 from normscope.studies.pretrained import h25
@@ -54,13 +54,12 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
         h25_models = pd.concat([h25_models, judged])
 
     of_models = add_base(by_model(observations, level, resamples), references, models)
-    names = [prompt.name for prompt in prompts if prompt.set == SET]
     return {
         "models": models,
         "gains": gains,
         "norms": measurements(inputs.probes, recipe.models, "norms"),
         "sensitivity": sensitivity(gains, models, level, resamples),
-        "inside": by_block(measurements(inputs.probes, recipe.models, "inside"), models, names),
+        "inside": by_block(measurements(inputs.probes, recipe.models, "inside"), models),
         "observations": observations,
         "by_model": of_models,
         "by_norm": by_norm(observations, comparisons(of_models), level, resamples),

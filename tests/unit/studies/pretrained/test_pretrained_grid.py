@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
+from processes import ROOT
 from pydantic import ValidationError
 
+from normscope.hub.prompts import PromptsError
 from normscope.hub.recipe import Measurement
-from normscope.studies.pretrained.grid import Pretrained, PretrainedModel
+from normscope.studies.pretrained.grid import Pretrained, PretrainedModel, check_prompts
 
 HUB = {"kind": "hub", "repo": "openai-community/gpt2", "revision": "main"}
-WHEEL = {"kind": "wheel", "requirement": "some==1.0", "sha256": "0" * 64, "member": "a/model.gguf"}
+PART = {"requirement": "some==1.0", "sha256": "0" * 64, "member": "a/model.gguf"}
+WHEEL = {"kind": "wheel"} | PART
 MODEL = {"name": "gpt2", "family": "GPT-2", "source": HUB}
 
 
@@ -43,6 +46,8 @@ INVALID = [
     ("repo", {"kind": "directory", "repo": "gpt2"}),
     ("token", HUB | {"token": "secret"}),
     ("sha256", WHEEL | {"sha256": "0"}),
+    ("sha256", {"kind": "parts", "parts": [PART]}),
+    ("parts", {"kind": "parts", "sha256": "0" * 64, "parts": []}),
 ]
 
 
@@ -60,5 +65,13 @@ def test_name_family_and_base_decide_nothing():
         "source": HUB | {"timeout_s": 3600},
         "blocks": "transformer.h",
         "final_norm": None,
+        "vocabulary": None,
+        "prompts": "benchmark",
         "device": "cpu",
     }
+
+
+def test_prompts_that_the_file_lacks_are_an_error_that_names_the_model():
+    other = study(MODEL, MODEL | {"name": "other", "prompts": "benchmarks"})
+    with pytest.raises(PromptsError, match=r"no set benchmarks, .* other .*did you mean benchmark"):
+        check_prompts(ROOT / "data" / "prompts.yaml", other)

@@ -17,7 +17,7 @@ import pytest
 from processes import ROOT, SCRIPTS, flags
 from recall_recipes import by
 
-from normscope.hub.prompts import SET, read_prompts
+from normscope.hub.prompts import read_prompts
 from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
@@ -40,7 +40,7 @@ from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
 
 DATA = ROOT / "data"
-PROMPTS = read_prompts(DATA / "prompts.yaml")
+PROMPTS = [p for p in read_prompts(DATA / "prompts.yaml") if p.set == "benchmark"]
 DOCUMENT = "residual_gain.json"
 MISSING = "no space left: remove | something,\nor wait"
 FACTS = {"class": "Made", "norm": "LayerNorm", "n_layers": 3, "n_embd": 8, "n_heads": 2}
@@ -174,7 +174,7 @@ def test_a_missing_model_is_named_with_its_reason(two):
 def test_statistics_are_of_the_last_token_with_bos_as_the_tokenizer_has_it(two):
     """The tokenizer of the base model adds BOS, that of the tuned one does not."""
     rows = by(tables(two)["by_model"].query("experiment == 'measured'"), "model")
-    benchmark = [p.name for p in PROMPTS if p.set == SET]
+    benchmark = [p.name for p in PROMPTS]
     logs = {}
     for model, bos in (("base", "on"), ("tuned", "off")):
         gains = pd.read_csv(two.parent / model / "gains.csv").set_index("prompt").loc[benchmark]
@@ -208,14 +208,13 @@ def test_the_document_has_the_means_over_prompts_that_the_notebook_saves(two):
     document = results(two)
     assert (two / DOCUMENT).stat().st_size < 20_000
     assert list(document["results"]) == ["base", "tuned"]
-    benchmark = [p for p in PROMPTS if p.set == SET]
-    assert document["prompts"] == [p.text for p in benchmark]
+    assert document["prompts"] == [p.text for p in PROMPTS]
     for model, bos in (("base", "on"), ("tuned", "off")):
         found = document["results"][model]
         gains, norms = (
             select(pd.read_csv(two.parent / model / f"{name}.csv"), bos=bos, positions="last")
             .set_index("prompt")
-            .loc[[p.name for p in benchmark]]
+            .loc[[p.name for p in PROMPTS]]
             for name in ("gains", "norms")
         )
         values = gains["gain_hidden_states"].to_numpy()

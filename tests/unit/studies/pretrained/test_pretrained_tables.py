@@ -151,6 +151,14 @@ def test_norms_are_compared_by_models_and_by_means_of_families(unit, counts):
     assert (row["low"], row["high"]) == pytest.approx((e.low, e.high))
 
 
+def test_without_prompts_that_all_models_share_a_difference_has_no_interval():
+    table = observed()
+    table["prompt"] = table["prompt"].where(table["model"] != "l3", table["prompt"] + " of l3")
+    for unit, row in norms(table).items():
+        assert row["difference"] == pytest.approx(CONTRASTS[unit].mean())
+        assert np.isnan([row["low"], row["high"], row["prompts"]]).all()
+
+
 USUAL = {("yes", "on"), ("no", "off"), ("neither", "off")}  # model, and its tokenizer's BOS
 
 
@@ -165,16 +173,16 @@ def known() -> pd.DataFrame:
 
 
 def measured(**changes: float) -> pd.DataFrame:
-    """Gains of the models at 3 prompts of the benchmark and one other."""
+    """Gains of the models at 3 prompts."""
     rows = [
         {"model": model, "bos": bos, "positions": positions, "prompt": f"p{i}"}
-        | {"set": "benchmark" if i < 3 else "other", "top_token": "x"}
+        | {"top_token": "x"}
         | dict.fromkeys(METRICS, 1.5 + 0.1 * i)
         | changes
         for model, _ in sorted(USUAL)
         for bos in ("on", "off")
         for positions in POSITIONS
-        for i in range(4)
+        for i in range(3)
     ]
     return pd.DataFrame(rows)
 
@@ -190,7 +198,6 @@ def test_sensitivity_has_every_metric_in_every_cell():
     table = sensitivity(measured(), known(), 0.95, 199)
     assert len(by(table, "model", "bos", "positions", "metric")) == 3 * 2 * 3 * len(METRICS)
     assert set(table["n"]) == {3}
-    # the prompt that is not of the benchmark is in no mean
     assert list(table["log_gain"]) == pytest.approx([np.log([1.5, 1.6, 1.7]).mean()] * len(table))
     assert set(table["reads"]) == {"above 1"}
     usual = table[table["usual"]]
