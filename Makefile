@@ -48,7 +48,7 @@ test: $(READY)
 	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-engines: $(READY)-engines # kills, damaged files, full disks, DVC, cards, kept evidence, shared stores, S3 (needs rsync and the right to mount)
-	pytest tests/engines
+	pytest -n 2 --dist loadfile tests/engines
 
 test-docs: $(READY)-docs
 	pytest tests/docs

@@ -5,28 +5,30 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from project import ENGINES, IDENTITY, Project, fresh
+from project import ENGINES, IDENTITY, Project, fresh, once
 from running import TARGETS, checkpoint_every
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose whole workflow ran. Tests that edit it restore it."""
-    project = fresh(tmp_path_factory.mktemp("made") / "project")
-    project.snakemake()
-    return project
+    return once(tmp_path_factory, "made", lambda root: fresh(root).snakemake())
 
 
 @pytest.fixture(scope="session")
 def modelled(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project with models, tables and a figure; tests use copies."""
-    project = fresh(tmp_path_factory.mktemp("modelled") / "project")
-    checkpoint_every(project, 5)
-    project.run("git", *IDENTITY, "commit", "--all", "--quiet", "--message", "checkpoints")
-    project.snakemake(*TARGETS)
-    return project
+
+    def make(root: Path) -> None:
+        project = fresh(root)
+        checkpoint_every(project, 5)
+        project.run("git", *IDENTITY, "commit", "--all", "--quiet", "--message", "checkpoints")
+        project.snakemake(*TARGETS)
+
+    return once(tmp_path_factory, "modelled", make)
 
 
 @pytest.fixture(scope="session")

@@ -2,29 +2,15 @@
 
 import csv
 import io
-import os
 
 import pytest
-from project import Project, fresh
-
-from normscope.locks import lock
+from project import Project, fresh, once
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose workflow ran once. Tests that edit it restore it.
-
-    If several processes run tests, one of them makes it, and each has a copy.
-    """
-    folder = tmp_path_factory.getbasetemp()
-    first = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "first"
-    done = first.with_suffix(".done")
-    with first.with_suffix(".lock").open("a") as file:
-        lock(file)
-        if not done.exists():
-            fresh(first).snakemake()
-            done.touch()
-    return Project(first).copy(tmp_path_factory.mktemp("made") / "project")
+    """A project whose whole workflow ran. Tests that edit it restore it."""
+    return once(tmp_path_factory, "made", lambda root: fresh(root).snakemake())
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from functools import cache
@@ -17,11 +17,13 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Any
 
+import pytest
 import warm
 import yaml
 
 from normscope.config import Config
 from normscope.io.yamlfile import overlay
+from normscope.locks import lock
 from normscope.pages.figures import load
 from normscope.pilot import TRAINED as TRAINED_STUDIES
 
@@ -207,6 +209,19 @@ def fresh(root: Path) -> Project:
     project.run("git", "add", "--all")
     project.run("git", *IDENTITY, "commit", "--quiet", "--message", "as cloned")
     return project
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> "Project":
+    """A copy of a project that is made once, whatever the number of processes that run tests."""
+    folder = factory.getbasetemp()
+    first = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / f"first_{name}"
+    done = first.with_suffix(".done")
+    with first.with_suffix(".lock").open("a") as file:
+        lock(file)
+        if not done.exists():
+            make(first)
+            done.touch()
+    return Project(first).copy(factory.mktemp(name) / "project")
 
 
 FOLDER = ROOT / "src/normscope/studies"
