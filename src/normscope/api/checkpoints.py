@@ -113,6 +113,5 @@ def _unread(directory: Path) -> list[str]:
     for path in weight_files(directory):
         if ignored and path.suffix == ".safetensors":
             with safe_open(path, "pt") as weights:
-                names = (name for name in weights.keys() if name.endswith("weight"))  # noqa: SIM118
-                unread |= {name for name in names if re.search(ignored, name)}
-    return sorted(unread)
+                unread |= {name for name in weights.keys() if re.search(ignored, name)}  # noqa: SIM118
+    return sorted(name for name in unread if name.endswith("weight"))  # not masks and frequencies

@@ -7,17 +7,17 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from normscope.errors import Explained
-from normscope.measure.decomposition import gradient_at_z
+from normscope.measure.decomposition import gradient_at_z, standardize
 from normscope.measure.folding import Fold, foresee
 from normscope.measure.frozen_norms import Sigmas, sigmas
 from normscope.measure.places import Places, calling
 from normscope.measure.readers import Readers, reading
-from normscope.measure.recognition import recognize, run
+from normscope.measure.recognition import run
 from normscope.nn.norms import TokenNorm
 
 WINDOWS, POSITIONS = 2, 8  # of the tokens that show the graph
 TRIAL = 2.5  # a value of a parameter that shows whether it is the gain
+ROUNDING = 1e-4  # of its output
 NO_EPS = torch.finfo(torch.float64).tiny  # what a norm of the registry has in place of 0
 
 
@@ -63,12 +63,13 @@ def _row(
     if layer is None:
         return row
     x, _ = readers.first_call(name)
-    gain, has_bias = _gain(layer, x), layer.bias is not None and bool(layer.bias.any())
+    gain = gradient_at_z(layer, torch.ones(x.shape[-1], dtype=torch.float64))  # with a radius
+    has_bias = layer.bias is not None and bool(layer.bias.any())
     first, later = sigma.means_apart()
     return row | {
         "computes": "LayerNorm" if layer.center else "RMSNorm",
         "eps": layer.eps if layer.eps > NO_EPS else 0.0,
-        "gain_as": _storage(norm, x, gain),
+        "gain_as": _storage(norm, layer, x),
         "gain_low": float(gain.min()),
         "gain_high": float(gain.max()),
         "cancelled_by": [] if has_bias else places.cancelling(name),
@@ -79,23 +80,26 @@ def _row(
     }
 
 
-def _gain(layer: TokenNorm, x: Tensor) -> Tensor:
-    """The gain of a norm of x, with its radius over ``sqrt(d)``."""
-    return gradient_at_z(layer, torch.ones(x.shape[-1], dtype=torch.float64))
+def _storage(norm: nn.Module, layer: TokenNorm, x: Tensor) -> str | None:
+    """How parameters of a norm store its gain: as w or 1 + w; none of them, or in another way.
 
-
-def _storage(norm: nn.Module, x: Tensor, gain: Tensor) -> str | None:
-    """How parameters of a norm store its gain: as w or 1 + w; none of them, or in another way."""
+    Args:
+        layer: what the norm computes.
+        x: its input, whose shape and type random tokens have here.
+    """
+    x = torch.randn(x.shape, generator=torch.Generator().manual_seed(0)).to(x)
+    z = standardize(layer, x.to("cpu", torch.float64)).z
+    plain, kept = gradient_at_z(layer, z, gain=False), gradient_at_z(layer, z)
     for name, _ in norm.named_parameters():
         changed = copy.deepcopy(norm)
         changed.get_parameter(name).fill_(TRIAL)
-        try:
-            new = _gain(recognize(changed, x, run(changed, x)), x)
-        except Explained:
-            return None
-        for storage, value in (("w", TRIAL), ("1 + w", 1 + TRIAL)):
-            if torch.allclose(new, torch.full_like(new, value)):
-                return storage
-        if not torch.equal(new, gain):
-            return None
+        odd = (run(changed, x) - run(changed, -x)).to("cpu", torch.float64) / 2  # without a bias
+        expected = {"w": TRIAL * plain, "1 + w": (1 + TRIAL) * plain, "none": kept}
+        close = (how for how, y in expected.items() if _is_close(odd, y, plain))
+        if (storage := next(close, None)) != "none":
+            return storage
     return "none"
+
+
+def _is_close(y: Tensor, expected: Tensor, plain: Tensor) -> bool:
+    return float((y - expected).norm()) <= ROUNDING * float(plain.norm() + expected.norm())

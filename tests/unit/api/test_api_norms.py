@@ -279,6 +279,25 @@ class GatedRMSNorm(Gated):
     """The same, with the name of a norm."""
 
 
+class Exponent(nn.Module):
+    """An RMSNorm that learns the logarithm of its gain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-1, 1, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, (8,), self.weight.exp(), 1e-3)
+
+
+def test_a_gain_that_is_stored_in_another_way_has_a_range():
+    row = normscope.norms(NanoGPT(Exponent(), nn.Identity())).table.iloc[-1]
+    assert row["computes"] == "RMSNorm"
+    assert pd.isna(row["gain_as"])
+    assert [row["gain_low"], row["gain_high"]] == pytest.approx([math.exp(-1), math.exp(1)])
+    assert row["eps"] == pytest.approx(1e-3, rel=1e-4)
+
+
 def test_what_is_not_known_is_missing_and_said():
     model = NanoGPT(GatedRMSNorm(), nn.Identity())
     model.other = nn.LayerNorm(8)
