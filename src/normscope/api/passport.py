@@ -106,6 +106,8 @@ def norms(model: nn.Module, tokens: Tensor | None = None) -> Passport:
     types = {p.dtype for p in model.parameters() if p.is_floating_point()}
     if types - {torch.float32, torch.float64}:
         model = copy.deepcopy(model).float()
+    elif any(p.is_inference() for p in model.parameters()):  # of which autograd makes no graph
+        model = copy.deepcopy(model)
     found = find_norms(model)
     exact = InFloat64() if torch.float64 in types else nullcontext()
     with evaluating(model), exact:

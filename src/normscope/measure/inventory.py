@@ -39,7 +39,7 @@ def inventory(
     measured = sigmas(norms, batches, logits)
     with reading(model, norms) as readers, calling(model, norms) as calls:
         end = logits(batches[0][:WINDOWS, :POSITIONS], grad=True)
-    places = Places(end, calls.made)
+    places = Places(end, calls)
     with torch.no_grad():
         return [_row(name, norm, measured[name], readers, places) for name, norm in norms.items()]
 

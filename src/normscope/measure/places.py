@@ -44,35 +44,28 @@ class Call(NamedTuple):
     d: int
 
 
-class Calls:
-    """The calls of norms in a forward pass; see ``calling``."""
-
-    def __init__(self) -> None:
-        self.made: list[Call] = []
-
-    def keep(self, norm: str, _: nn.Module, args: tuple, named: dict[str, Any], out: Any) -> None:
-        x, y = first_tensor((*args, *named.values())), first_tensor(out)
-        if x is not None and y is not None and x.grad_fn and y.grad_fn:
-            self.made.append(Call(norm, _node(x), _node(y), x.shape[-1]))
-
-
 @contextmanager
-def calling(model: nn.Module, norms: Mapping[str, nn.Module]) -> Iterator[Calls]:
-    """Keep the calls of norms while the body runs the model once, with gradients."""
-    calls = Calls()
-    floating = [p for p in model.parameters() if p.is_floating_point()]
-    wanted = [p.requires_grad for p in floating]
+def calling(model: nn.Module, norms: Mapping[str, nn.Module]) -> Iterator[list[Call]]:
+    """The calls of norms while the body runs the model once, with gradients of all parameters."""
+    calls: list[Call] = []
+
+    def keep(norm: str, _: nn.Module, args: tuple, named: dict[str, Any], output: Any) -> None:
+        x, y = first_tensor((*args, *named.values())), first_tensor(output)
+        if x is not None and y is not None and x.grad_fn and y.grad_fn:
+            calls.append(Call(norm, _node(x), _node(y), x.shape[-1]))
+
+    frozen = [p for p in model.parameters() if p.is_floating_point() and not p.requires_grad]
     hooks = [
-        norm.register_forward_hook(partial(calls.keep, name), with_kwargs=True)
+        norm.register_forward_hook(partial(keep, name), with_kwargs=True)
         for name, norm in norms.items()
     ]
     try:
-        for p in floating:
+        for p in frozen:
             p.requires_grad_(True)
         yield calls
     finally:
-        for p, before in zip(floating, wanted, strict=True):
-            p.requires_grad_(before)
+        for p in frozen:
+            p.requires_grad_(False)
         for hook in hooks:
             hook.remove()
 
