@@ -7,6 +7,7 @@ import runpy
 from difflib import ndiff
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 from processes import ROOT
@@ -32,6 +33,16 @@ def test_dvc_lock_and_metrics_are_those_of_the_latest_release():
     stages = yaml.safe_load((ROOT / "dvc.lock").read_text())["stages"]
     recorded = {out["path"]: out["md5"] for out in stages["paper"]["outs"]}
     assert recorded.get("metrics") == f"{md5(json.dumps(entries).encode())}.dir", how
+
+
+def test_the_evidence_can_be_trained_again():
+    """``make verify`` reads its settings with the present code, and finds every model's job."""
+    verify = runpy.run_path(str(ROOT / "scripts/verify.py"))
+    manifest = json.loads((ROOT / "evidence/manifest.json").read_text())
+    trained = verify["trainings"](verify["configuration"](manifest))
+    kept = pd.read_csv(ROOT / "evidence/models.csv")
+    jobs = {*zip(trained["study"], trained["name"], strict=True)}
+    assert {*zip(kept["study"], kept["job"], strict=True)} == jobs
 
 
 README = runpy.run_path(str(ROOT / "docs/readme.py"))
