@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _checkpoint(flags: argparse.Namespace) -> object:
+def _checkpoint(flags: argparse.Namespace) -> str:
     """What a command on a checkpoint prints."""
     if find_spec("transformers") is None:
         raise Explained("checkpoints need transformers: pip install transformers")

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from normscope.api.folds import fold
-from normscope.api.passport import Passport, norms, reasons, some
+from normscope.api.passport import norms, reasons, some
 from normscope.api.running import evaluating, logits, random_tokens
 from normscope.errors import Explained
 from normscope.hub.architecture import check_causal
@@ -21,17 +21,18 @@ from normscope.hub.loading import load_weights, outline, stored_types, weight_fi
 from normscope.hub.snapshot import TEXT
 from normscope.measure.readers import InFloat64
 
+RANDOM = "sigma and size are those of random tokens: give text to normscope.norms in Python"
 EAGER = {"experts_implementation": "eager"}  # torch's kernel for experts is not in float64
 
 
-def passport(directory: Path) -> Passport:
+def passport(directory: Path) -> str:
     """The passport of the norms of a checkpoint, on random tokens; see ``normscope.norms``.
 
     Raises:
         Explained: the directory has no causal language model that transformers loads, or its model
             has no norm.
     """
-    return norms(_load(directory, dtype=torch.float32))
+    return f"{norms(_load(directory))}\n\n{RANDOM}"
 
 
 def fold_checkpoint(source: Path, out: Path) -> str:

@@ -2,9 +2,9 @@
 
 import copy
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
@@ -20,10 +20,10 @@ from normscope.api.running import (
     random_tokens,
     split,
 )
-from normscope.measure.hooks import passing
 from normscope.measure.inventory import inventory
 from normscope.measure.places import AFTER, AFTER_SUM, BEFORE, FINAL, KEYS, QUERIES
 from normscope.measure.readers import InFloat64
+from normscope.measure.recognition import first_tensor
 from normscope.measure.recognition import norms as find_norms
 
 COLUMNS = """norm kind computes gain_as eps place feeds folds adds_bias cancelled_by gain_low
@@ -167,16 +167,26 @@ def _placement(table: pd.DataFrame) -> str:
 
 def _last_hidden_state(model: nn.Module, table: pd.DataFrame, tokens: Tensor) -> str | None:
     """Where the last hidden state that a model of transformers returns comes from."""
-    final = {name: model.get_submodule(name) for name in _placed(table, FINAL)}
+    final = _placed(table, FINAL)
     if not final or not hasattr(getattr(model, "config", None), "output_hidden_states"):
         return None
-    with torch.no_grad(), passing(final) as seen:
-        states = model(tokens, output_hidden_states=True, **options(model)).hidden_states
-    for name, (x, y) in seen.items():
-        for tensor, text in ((y, "the output of"), (x, "the input of")):
-            if tensor.shape == states[-1].shape and torch.equal(tensor, states[-1]):
-                return f"hidden_states[-1] is {text} the final norm, {name}."
-    return f"hidden_states[-1] is neither the input nor the output of {some(list(final))}."
+    seen: dict[str, Tensor | None] = {}
+
+    def keep(norm: str, _: nn.Module, args: tuple, named: dict[str, Any], output: Any) -> None:
+        inputs = (*args, *named.values())
+        seen[f"output of the final norm, {norm}"] = first_tensor(output)
+        seen[f"input of the final norm, {norm}"] = first_tensor(inputs)
+
+    with ExitStack() as hooks, torch.no_grad():
+        for norm in final:
+            hook = partial(keep, norm)
+            module = model.get_submodule(norm)
+            hooks.callback(module.register_forward_hook(hook, with_kwargs=True).remove)
+        last = model(tokens, output_hidden_states=True, **options(model)).hidden_states[-1]
+    for what, tensor in seen.items():
+        if tensor is not None and tensor.shape == last.shape and torch.equal(tensor, last):
+            return f"hidden_states[-1] is the {what}."
+    return f"hidden_states[-1] is neither the input nor the output of {some(final)}."
 
 
 def _fold(table: pd.DataFrame) -> str:

@@ -85,7 +85,7 @@ def test_types_stay_and_weights_that_are_not_loaded_are_named(tmp_path, capsys):
 def test_the_passport_of_a_checkpoint_is_that_of_its_model(tmp_path, capsys):
     model = random_model("gemma2")
     text = command(capsys, "norms", save(model, tmp_path))
-    assert text.rstrip("\n") == str(normscope.norms(model))
+    assert text.startswith(str(normscope.norms(model)))
     rows = text.splitlines()
     assert sum("Gemma2RMSNorm" in row and "1 + w" in row for row in rows) == 17
 
