@@ -6,7 +6,7 @@ A norm stands before a sublayer if the sum adds to its input what becomes of its
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -99,14 +99,9 @@ class Places:
 
     def _operations(self, call: Call) -> set[Node]:
         """The operations between the input and the output of a norm."""
-        found: set[Node] = set()
-        left = [call.y]
-        while left:
-            node = left.pop()
-            if node != call.x and node not in found:
-                found.add(node)
-                left += self._inputs[node]
-        return found
+        found = {one for one, _ in _walk(call.y, self._inputs, lambda one: one != call.x)}
+        found |= {call.y}
+        return {one for one, _ in _walk(call.x, self._users, found.__contains__) if one in found}
 
     def _trace(self) -> None:
         """Find the residual sums, from the embedding to the logits."""
@@ -175,16 +170,12 @@ class Places:
 
         Each with the last operation before.
         """
-        ends, seen, left = [], {call.y}, [call.y]
-        while left:
-            node = left.pop()
-            for user in self._users[node]:
-                if user in self._branches or self._is_product(user) or user in self._within:
-                    ends.append((user, node))
-                elif user not in seen:
-                    seen.add(user)
-                    left.append(user)
-        return ends
+
+        def is_end(user: Node) -> bool:
+            return user in self._branches or self._is_product(user) or user in self._within
+
+        steps = _walk(call.y, self._users, lambda user: not is_end(user))
+        return [(user, node) for user, node in steps if is_end(user)]
 
     def _role(self, d: int, product: Node, operand: Node) -> str | None:
         """What an operand is in the products of attention, and whether a norm spans the heads."""
@@ -206,30 +197,22 @@ class Places:
 
     def _becomes_weights(self, scores: Node) -> bool:
         """Whether a softmax follows a product."""
-        seen, left = {scores}, [scores]
-        while left:
-            for user in self._users[left.pop()]:
-                if _name(user) == "Softmax":
-                    return True
-                if user not in seen and not self._is_product(user):
-                    seen.add(user)
-                    left.append(user)
-        return False
+        steps = _walk(scores, self._users, lambda user: not self._is_product(user))
+        return any(_name(user) == "Softmax" for user, _ in steps)
 
     def cancelling(self, norm: str) -> list[str]:
         """The norms that alone read the output of a norm, so that its length has no effect."""
         readers: dict[str, None] = {}
-        for call in self._calls:
-            left = [call.y] if call.norm == norm else []
-            while left:
-                for user in self._users[left.pop()]:
-                    reader = self._within.get(user)
-                    if reader and self._roots[reader.x] == call.y:
-                        readers[reader.norm] = None
-                    elif self._is_light(user):
-                        left.append(user)
-                    else:
-                        return []
+        for call in (call for call in self._calls if call.norm == norm):
+            light = _walk(
+                call.y, self._users, lambda u: self._is_light(u) and u not in self._within
+            )
+            for user, _ in light:
+                reader = self._within.get(user)
+                if reader and self._roots[reader.x] == call.y:
+                    readers[reader.norm] = None
+                elif not self._is_light(user):
+                    return []
         return list(readers)
 
 
@@ -244,6 +227,20 @@ def _name(node: Node) -> str:
 
 def _data(node: Node) -> list[Node]:
     return [(f, i) for f, i in node[0].next_functions if f is not None]
+
+
+def _walk(
+    start: Node, edges: Mapping[Node, list[Node]], goes_on: Callable[[Node], bool]
+) -> Iterator[tuple[Node, Node]]:
+    """The nodes that a search meets, each with the one before; it may go on behind a node."""
+    seen, left = {start}, [start]
+    while left:
+        node = left.pop()
+        for one in edges[node]:
+            yield one, node
+            if one not in seen and goes_on(one):
+                seen.add(one)
+                left.append(one)
 
 
 def _graph(end: Node) -> dict[Node, list[Node]]:
