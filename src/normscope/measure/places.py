@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge
 
 from normscope.measure.recognition import first_tensor
 
@@ -143,6 +145,8 @@ class Places:
     def _place(self, call: Call) -> str | None:
         ends = self._ends(call)
         roles = [self._role(call.d, *end) for end in ends]
+        if len({*roles}) > 1:
+            roles = [r for r, (_, one) in zip(roles, ends, strict=True) if _depends(one, call.y)]
         if roles and None not in roles:
             return " and ".join(map(str, dict.fromkeys(roles)))
         return self._place_on_stream(call, ends)
@@ -191,7 +195,7 @@ class Places:
             role = VALUES
         elif not is_fused and not self._becomes_weights(product):
             return None
-        shape = operand[0]._input_metadata[operand[1]].shape
+        shape = _metadata(operand).shape
         size = shape[-2] if role == KEYS and not is_fused else shape[-1]
         return f"{role} {'over all heads' if d > size else 'per head'}"
 
@@ -227,6 +231,28 @@ def _name(node: Node) -> str:
 
 def _data(node: Node) -> list[Node]:
     return [(f, i) for f, i in node[0].next_functions if f is not None]
+
+
+def _metadata(node: Node) -> Any:
+    """The shape, the type and the device of an operation's output."""
+    return node[0]._input_metadata[node[1]]
+
+
+def _depends(node: Node, source: Node) -> bool:
+    """Whether values of a node change with those of a source, of which the graph has a path.
+
+    They may not, where queries, keys and values are joined and parted again.
+    """
+    if node == source:
+        return True
+    made = _metadata(node)
+    weights = torch.ones(made.shape, dtype=made.dtype, device=made.device)
+    edges = GradientEdge(*node), GradientEdge(*source)
+    try:
+        (slope,) = torch.autograd.grad(*edges, weights, retain_graph=True, allow_unused=True)
+    except RuntimeError:  # an operation in place changed what the backward pass needs
+        return True
+    return slope is not None and bool(slope.any())
 
 
 def _walk(

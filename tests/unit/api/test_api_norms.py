@@ -11,6 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import normscope
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Model
 
 BEFORE, AFTER, SUM = "before a sublayer", "after a sublayer", "after the sum"
 FINAL, EMBEDDING, INSIDE = "final", "embedding", "inside a sublayer"
@@ -60,13 +63,12 @@ PUBLISHED: dict[str, tuple[tuple[str, str], dict[str, str]]] = {
     "olmo": (("LayerNorm", "none"), LLAMA),
     "rwkv": (LAYERNORM, {"pre_ln": EMBEDDING, "ln1": BEFORE, "ln2": BEFORE, "ln_out": FINAL}),
     **dict.fromkeys(
-        "llama mistral mixtral ministral qwen2 qwen2_moe phi3 granite granitemoe helium smollm3 "
-        "seed_oss arcee glm ernie4_5 gpt_oss".split(),
+        "llama mistral mixtral qwen2 phi3 granite smollm3 glm ernie4_5 gpt_oss".split(),
         (RMSNORM, LLAMA),
     ),
-    **dict.fromkeys(("qwen3", "qwen3_moe"), (RMSNORM, LLAMA | HEADS)),
+    "qwen3": (RMSNORM, LLAMA | HEADS),
     "olmoe": (RMSNORM, LLAMA | WHOLE),
-    **dict.fromkeys(("olmo2", "olmo3", "flex_olmo"), (RMSNORM, OLMO2 | WHOLE)),
+    **dict.fromkeys(("olmo2", "olmo3"), (RMSNORM, OLMO2 | WHOLE)),
     "exaone4": (RMSNORM, OLMO2 | HEADS),
     "glm4": (RMSNORM, LLAMA | {"post_self_attn_layernorm": AFTER, "post_mlp_layernorm": AFTER}),
     "bitnet": (RMSNORM, LLAMA | {"attn_sub_norm": INSIDE, "ffn_sub_norm": INSIDE}),
@@ -117,6 +119,37 @@ def test_published_architectures(kind):
     hook.remove()
     is_output = last.shape == outputs[-1].shape and torch.equal(last, outputs[-1])
     assert f"hidden_states[-1] is {'the output' if is_output else 'neither'}" in says[1]
+
+
+OF_THE_PROJECT: dict[str, str] = {
+    **{"before": BEFORE, "after": AFTER, "outside": SUM, "final_norm": FINAL},
+    **{"embedding_norm": EMBEDDING, "blocks.1.mlp.outside": FINAL},
+}
+
+
+@pytest.mark.parametrize(
+    ("placement", "choices", "also"),
+    [
+        ("pre", {"qk_norm": "head"}, HEADS),
+        ("post", {"embedding_norm": True}, {}),
+        ("peri", {"qk_norm": "all"}, WHOLE),
+        ("hybrid", {}, HEADS | {"v_norm": "values per head"}),
+        ("mix", {}, {}),
+        ("deepnorm", {}, {}),
+        ("none", {"qk_norm": "head"}, HEADS),
+    ],
+)
+def test_placements_of_the_project(placement, choices, also):
+    """Its attention joins queries, keys and values, and parts them again."""
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 8, "block_size": 6} | choices
+    model = Transformer(Model.model_validate(sizes), ARMS["rmsnorm"].norm, placement, 11)
+    places, expected = (
+        normscope.norms(model).table.set_index("norm")["place"],
+        OF_THE_PROJECT | also,
+    )
+    assert len(places) > 3
+    for name, place in places.items():
+        assert place == expected.get(str(name), expected.get(str(name).rpartition(".")[2]))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gpt2_untied", "olmo2", "opt_post"])
