@@ -15,6 +15,7 @@ from normscope.custom_arms import CustomArms
 from normscope.errors import run_script
 from normscope.io.files import read_json, seal, write_json, write_text
 from normscope.io.tables import Tables, read_table
+from normscope.io.texts import DATASET, text_folder
 from normscope.nn.arms import ARMS
 from normscope.pages.drawing import Look
 from normscope.schema import Strict
@@ -35,7 +36,7 @@ class Flags(Strict):
     arms: CustomArms = Field(default={}, description="arms with code of their own, JSON")
     config: Card
     look: Look
-    dataset: Path = Field(description="meta.json of the text")
+    dataset: Path = Field(description="meta.json of the default text")
     templates: Path = Field(description="directory of the page's templates, workflow/report")
     out: Path = Field(description="directory of the cards, with tables/ and speed/")
 
@@ -49,6 +50,11 @@ def main() -> None:
         "note": NOTE,
         "config_sha256": hashlib.sha256(json.dumps(trainings).encode()).hexdigest(),
         "dataset": read_json(flags.dataset),
+        "texts": {
+            name: read_json(text_folder(flags.dataset.parent, name) / "meta.json")
+            for name in flags.config.texts_read
+            if name != DATASET
+        },
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},

@@ -67,7 +67,7 @@ def main() -> None:
     config = flags.config.model_dump_json()
     every = flags.config.studies
     listed = {name: every[name] for name in flags.studies or every}
-    read = dict.fromkeys(t for study in listed.values() for t in study.job_texts().values())
+    read = dict.fromkeys(t for study in listed.values() for t in study.texts_read)
     texts = {name: text_folder(flags.dataset.parent, name) for name in read if name != DATASET}
     studies = {name: parts(study, flags.results / name) for name, study in listed.items()}
     manifest = {

@@ -15,12 +15,11 @@ from normscope.config import load
 from normscope.custom_arms import add_arms
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
-from normscope.io.texts import text_folder
+from normscope.io.texts import text_folder, text_of
 from normscope.io.yamlfile import overlay, read_yaml
 from normscope.machine import usable_cores
 from normscope.pilot import CODE, open_cells, with_rates
 from normscope.schema import FLOATS, Strict
-from normscope.studies.cells import text_of
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
 from normscope.studies.single import SingleJob, train_single
 from normscope.train.schedule import least

@@ -53,7 +53,7 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
 def trainings(config: Config) -> pd.DataFrame:
     """All training jobs: the fields of ``SingleJob``, and their floating-point operations."""
     rows = [
-        (study, job, texts.get(job, DATASET), recipe.model_dump_json(), work[job])
+        (study, job, texts.get(job, [DATASET])[0], recipe.model_dump_json(), work[job])
         for study, part in config.studies.items()
         for texts, work in [(part.job_texts(), part.training_flops())]
         for job, recipe in part.trainings().items()

@@ -135,7 +135,7 @@ class Studies(Strict):
     @cached_property
     def texts_read(self) -> list[str]:
         """Names of the texts that jobs read; the default text comes first."""
-        names = (n for study in self.every_study.values() for n in study.job_texts().values())
+        names = (name for study in self.every_study.values() for name in study.texts_read)
         return [*dict.fromkeys([DATASET, *names])]
 
     @cached_property
@@ -177,8 +177,7 @@ class Config(Studies):
         settings = json.loads(self.settings_json())
         digests = {}
         for name, study in self.studies.items():
-            texts = [DATASET, *study.job_texts().values()]
-            hashes = [self.every_text[text].decides.model_dump() for text in dict.fromkeys(texts)]
+            hashes = [self.every_text[text].decides.model_dump() for text in study.texts_read]
             decides = json.dumps([self.level, settings[name], hashes], sort_keys=True)
             digests[name] = sha256(decides.encode()).hexdigest()
         return digests

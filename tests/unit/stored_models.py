@@ -33,5 +33,5 @@ def write(folder: Path, stack: Stack, losses: Sequence[float | None]) -> Path:
         else:
             learner.val_loss = SplitLoss(loss, 0.1)
         learners.append(learner)
-    write_models(folder, learners, stack.model_dump() | {"vocab_size": DATA.vocab_size})
+    write_models(folder, learners, stack.model_dump())
     return folder

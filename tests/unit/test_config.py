@@ -199,7 +199,7 @@ def test_jobs_read_the_text_of_their_protocol():
         (name, job)
         for name, study in whole.studies.items()
         for job in (*study.trainings(), *study.probes())
-        if study.job_texts().get(job, "dataset") == "austen"
+        if study.job_texts().get(job) == ["austen"]
     }
     jacobian = {job for job in whole.jacobian.trainings() if job.startswith("small-")}
     assert jacobian

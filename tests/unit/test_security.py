@@ -116,7 +116,7 @@ def test_a_hostile_header_of_weights_is_refused_by_name(header: str, tmp_path: P
     with pytest.raises(Explained, match=re.escape(str(path))):
         stored_types(tmp_path)
     with pytest.raises(Damaged, match=re.escape(str(path))):
-        load(path, lambda: torch.nn.Linear(1, 1))
+        load(path, lambda _: torch.nn.Linear(1, 1))
 
 
 @pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd"])

@@ -219,7 +219,7 @@ class Job:
         self.flags = TrainingFlags(**paths, timing=self.timing, checkpoint_every=EVERY)
         self.runtime = BF16 if stack.training.precision == "bf16" else FP32
         self.text = DATA
-        self.config = stack.model_dump() | {"vocab_size": DATA.vocab_size}
+        self.config = stack.model_dump()
 
     def train(self, left: int = -1) -> int:
         """Train, interrupted after ``left`` batches; return how many were drawn."""
@@ -228,7 +228,7 @@ class Job:
             session.train(
                 self.flags,
                 self.stack,
-                problem,
+                [(problem, self.stack.seeds)],
                 self.runtime,
                 models_per_stack=self.models_per_stack,
                 code=[self.script],

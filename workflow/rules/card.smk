@@ -30,6 +30,7 @@ if CARD is not None:
     rule card_page:
         input:
             code("card"),
+            corpora("card"),
             tables("card"),
             project(f"{SOURCES}/normscope/studies/card/card.md"),
             rules.card_speed.output,

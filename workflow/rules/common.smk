@@ -324,24 +324,24 @@ def sources_file(text, source):
     return note(f"corpus_{text}.json", content.model_dump_json())
 
 
-def token_files(folder):
-    """The files of a text that a job reads."""
-    return [f"{folder}/{name}" for name in TOKENS]
+def token_files(folders):
+    """The files of texts that a job reads."""
+    return [f"{folder}/{name}" for folder in folders for name in TOKENS]
 
 
 def corpus_of(study, form):
-    """For the jobs of a study, a form of the folder of the text that each reads, if they read one."""
+    """For the jobs of a study, a form of the folders of the texts that each reads, if they read any."""
     texts = JOBS[study].job_texts()
     if not JOBS[study].STAGES.reads_corpus:
         return ""
-    return lambda wildcards: form(corpus(texts.get(wildcards.name, DATASET)))
+    return lambda wildcards: form([*map(corpus, texts.get(wildcards.name, [DATASET]))])
 
 
 def corpora(study):
     """The tokens of all texts that the tables of a study are made from, and what is known of them."""
     part = JOBS[study]
-    texts = [DATASET, *part.job_texts().values()] if part.STAGES.reads_corpus else []
-    return [f"{corpus(t)}/{name}" for t in dict.fromkeys(texts) for name in TEXT_FILES]
+    texts = part.texts_read if part.STAGES.reads_corpus else []
+    return [f"{corpus(text)}/{name}" for text in texts for name in TEXT_FILES]
 
 
 @functools.cache

@@ -31,7 +31,7 @@ for study, part in JOBS.items():
             params:
                 recipe=recipe(part.trainings()),
                 study=study,
-                data=corpus_of(study, "--data {}".format),
+                data=corpus_of(study, "--data {0[0]}".format),
             shell:
                 'python "$NORMSCOPE/scripts/train.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data}"
@@ -70,7 +70,7 @@ for study, part in JOBS.items():
             params:
                 recipe=recipe(part.probes()),
                 study=study,
-                data=corpus_of(study, "--data {}".format),
+                data=corpus_of(study, "--data {0[0]}".format),
             shell:
                 'python "$NORMSCOPE/scripts/probe.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data} --name {wildcards.name}"

@@ -132,7 +132,7 @@ def load(
         if not name.startswith("recall."):
             return transformers(folder)[1][seed]
         stack = RecallStack(**read(folder / CONFIG, *RecallStack.model_fields))
-        return weights.load(folder / WEIGHTS, lambda: RecallModel(stack.task, stack.norm))[seed]
+        return weights.load(folder / WEIGHTS, lambda _: RecallModel(stack.task, stack.norm))[seed]
 
 
 @contextmanager

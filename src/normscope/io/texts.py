@@ -1,5 +1,6 @@
 """The names of texts, and the folders of their tokens. No pandas."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,11 @@ from normscope.io.names import Key
 DATASET = "dataset"  # the name of the default text, and its key in the configuration
 
 TextName = Annotated[Key, Field(description=f"a key of texts, or {DATASET}, the default text")]
+
+
+def text_of(texts: Sequence[str], seed: int) -> str:
+    """The text that the model of a seed learns: each hundred of seeds has the next text."""
+    return texts[seed // 100 % len(texts)]
 
 
 def text_folder(dataset: str | Path, text: str) -> Path:

@@ -1,6 +1,5 @@
 """Cells of studies with protocols; this reads no registry, so that a new arm reruns no probe."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -21,11 +20,6 @@ class Cell(NamedTuple):
     def __str__(self) -> str:
         """``nanogpt-layernorm-pre-0.001``, the beginning of the names of its files."""
         return "-".join([*self[:-1], rate_name(self.learning_rate)])
-
-
-def text_of(texts: Sequence[str], seed: int) -> str:
-    """The text that the model of a seed learns: each hundred of seeds has the next text."""
-    return texts[seed // 100 % len(texts)]
 
 
 class ModelTables(Strict):

@@ -8,10 +8,10 @@ import pandas as pd
 
 from normscope.io import dataset
 from normscope.io.tables import collect
-from normscope.io.texts import text_folder
+from normscope.io.texts import text_folder, text_of
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import split
-from normscope.studies.cells import ModelTables, text_of
+from normscope.studies.cells import ModelTables
 from normscope.studies.columns import PILOT
 from normscope.studies.pilot import PilotChoice
 from normscope.studies.stage import TableInputs
@@ -31,6 +31,7 @@ def with_outcomes(
     corpus: Path,
     texts: Mapping[str, Sequence[str]],
     eval_tokens: Mapping[str, int | None],
+    by: str = "protocol",
 ) -> pd.DataFrame:
     """The models with ``text``, ``capped_loss`` and ``failed``, each by the text that it learned.
 
@@ -41,12 +42,13 @@ def with_outcomes(
     Args:
         texts: names of the texts by protocol.
         eval_tokens: of the validation split, from its start, by protocol; None is all.
+        by: the column with the protocol.
     """
-    parts, cells = [], zip(models["protocol"], models["seed"], strict=True)
+    parts, cells = [], zip(models[by], models["seed"], strict=True)
     models = models.assign(text=[text_of(texts[name], seed) for name, seed in cells])
-    for key, group in split(models, ["protocol", "text"]):
+    for key, group in split(models, [by, "text"]):
         data = dataset.read(text_folder(corpus, key["text"]))
-        tokens = data.val[1 : eval_tokens[key["protocol"]]]
+        tokens = data.val[1 : eval_tokens[key[by]]]
         unigram = unigram_loss(data.train, tokens, data.vocab_size)
         parts.append(with_outcome(group, data.vocab_size, unigram))
     return pd.concat(parts).sort_index()

@@ -7,11 +7,11 @@ from pydantic import Field, model_validator
 
 from normscope.io.corpus import Line
 from normscope.io.names import Key
-from normscope.io.texts import DATASET, TextName
+from normscope.io.texts import DATASET, TextName, text_of
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import ADDED, Distinct, GrowingModel, NonEmpty, Rate, Strict
-from normscope.studies.cells import Cell, text_of
+from normscope.studies.cells import Cell
 from normscope.studies.study import Grid, Settings, TransformerStudy, build_part
 from normscope.train.recipe import Stack, Training
 from normscope.train.schedule import at_schedule

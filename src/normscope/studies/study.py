@@ -76,9 +76,14 @@ class Study(Strict, ABC):
         """What each probing job measures, by the name of its folder."""
         return {}
 
-    def job_texts(self) -> Mapping[str, str]:
-        """The text that a training or probing job reads, by its name; others read the default."""
+    def job_texts(self) -> Mapping[str, Sequence[str]]:
+        """The texts that a job reads, that of ``--data`` first; other jobs read the default."""
         return {}
+
+    @property
+    def texts_read(self) -> list[str]:
+        """Names of all texts that its jobs read; the default text comes first."""
+        return [*dict.fromkeys([DATASET, *itertools.chain(*self.job_texts().values())])]
 
     def jobs_of_probe(self, name: str) -> list[str]:
         """The training jobs whose models a probing job measures; by default that of its name."""
@@ -188,10 +193,10 @@ class TrainedStudy(Study):
         known = {c: settings.pilot.choice(self.name, c) for c in dict.fromkeys(cells.values())}
         return {name: choice for name, cell in cells.items() if (choice := known[cell])}
 
-    def job_texts(self) -> dict[str, str]:
+    def job_texts(self) -> dict[str, list[str]]:
         blocks = self.blocks.items()
         texts = {name: self.text_of(cell, seeds[0]) for name, (cell, seeds) in blocks}
-        return {name: text for name, text in texts.items() if text != DATASET}
+        return {name: [text] for name, text in texts.items() if text != DATASET}
 
 
 class TransformerStudy(TrainedStudy):

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from normscope.io.texts import DATASET, text_folder, text_of
 from normscope.schema import rate_name
 from normscope.train.files import final_loss, write_models
 from normscope.train.outputs import TrainingFlags, log
@@ -17,6 +18,7 @@ from normscope.train.session import train
 from normscope.train.stacking import models_per_stack
 from normscope.train.trainer import Learner
 
+Write = Callable[[Plan, list[Learner]], None]
 Losses = Mapping[int, float | None]  # by seed; None for a model that diverged
 
 
@@ -25,7 +27,7 @@ class Job(NamedTuple):
 
     Args:
         flags: Of the script.
-        data: Directory of the corpus.
+        data: Directory of the corpus; those of further texts are in it.
         runtime: Device, threads and precision.
         prepare: What the models of a recipe learn from the data.
         code: Files whose code determines the weights.
@@ -45,7 +47,9 @@ class Job(NamedTuple):
         Interrupted, a job continues with the models that it was training.
         """
         others: dict[str, str] = {}
+        texts = [DATASET]
         if isinstance(recipe, Sweep):
+            texts = recipe.texts
             pilots = {rate: self._pilots(recipe, rate) for rate in recipe.learning_rates}
             best = least({rate: _mean(losses) for rate, losses in pilots.items()})
             log(f"learning rate {best:g} is the best of {', '.join(f'{r:g}' for r in pilots)}")
@@ -57,31 +61,36 @@ class Job(NamedTuple):
             moments = plan.keeps_moments
             write_models(self.flags.out, learners, config, moments=moments, others=others)
 
-        self._train(recipe, self.flags, write)
+        self._train(recipe, texts, self.flags, write)
 
     def _pilots(self, sweep: Sweep, rate: float) -> Losses:
         """The losses of the pilot models at a learning rate, with checkpoints of their own."""
         folder, losses = self.flags.checkpoints / rate_name(rate), {}
         self._train(
             sweep.at(rate, sweep.pilot_seeds),
+            sweep.texts,
             self.flags.model_copy(update={"checkpoints": folder, "timing": None}),
             lambda _, learners: losses.update({one.seed: final_loss(one) for one in learners}),
         )
         return losses
 
     def _train(
-        self, recipe: Seeds, flags: TrainingFlags, write: Callable[[Plan, list[Learner]], None]
+        self, recipe: Seeds, texts: Sequence[str], flags: TrainingFlags, write: Write
     ) -> None:
-        plan, n = self.prepare(recipe, self.data), len(recipe.seeds)
+        seeds: dict[str, list[int]] = {}
+        for seed in recipe.seeds:
+            seeds.setdefault(text_of(texts, seed), []).append(seed)
+        plans = [self.prepare(recipe, self.data and text_folder(self.data, t)) for t in seeds]
+        plan, n = plans[0], len(recipe.seeds)
         together = models_per_stack(n, recipe.device, plan.tokens, plan.width) if plan.stacks else 1
         train(
             flags,
             recipe,
-            plan.problem,
+            [(one.problem, of_text) for one, of_text in zip(plans, seeds.values(), strict=True)],
             self.runtime,
             models_per_stack=together,
             code=self.code,
-            data=plan.data,
+            data=[file for one in plans for file in one.data],
             write=lambda learners: write(plan, learners),
         )
 

@@ -43,7 +43,7 @@ def next_character(recipe: Stack, data: Path) -> Plan:
         NextCharacter(recipe, corpus),
         tokens=recipe.training.batch_size * recipe.model.block_size,
         width=recipe.model.n_embd,
-        config=recipe.model_dump() | {"vocab_size": corpus.vocab_size},
+        config=recipe.model_dump(),
         data=[data / name for name in dataset.FILES],
         stacks=recipe.norm.stacks,
     )

@@ -1,8 +1,9 @@
 """Learning rates: a training at another one, and the choice of one by pilot models. No torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
+from normscope.io.texts import DATASET, TextName
 from normscope.schema import Distinct, NonEmpty, Rate, Seed
 from normscope.train.recipe import Stack, Training
 
@@ -15,10 +16,12 @@ class Sweep(Stack):
     Args:
         learning_rates: The rates of the pilot models.
         pilot_seeds: Seeds that choose the learning rate, and are in no comparison.
+        texts: What the models learn: each hundred of seeds has the next text.
     """
 
     learning_rates: Annotated[list[Rate], NonEmpty, Distinct]
     pilot_seeds: Annotated[list[Seed], NonEmpty, Distinct]
+    texts: Sequence[TextName] = (DATASET,)
 
     def at(self, learning_rate: float, seeds: list[int]) -> Stack:
         """The models with these seeds at a learning rate."""

@@ -18,7 +18,7 @@ from normscope.train.trainer import Learner, Trainer
 def train(
     flags: TrainingFlags,
     recipe: Seeds,
-    problem: Problem,
+    problems: Sequence[tuple[Problem, list[int]]],
     runtime: Runtime,
     *,
     models_per_stack: int,
@@ -34,7 +34,7 @@ def train(
 
     Args:
         recipe: everything that determines the weights, except code and data.
-        problem: what the models learn.
+        problems: what the models learn, with the seeds that learn it.
         models_per_stack: how many models are trained together.
         code: files whose code determines the weights, together with all modules that they import.
         write: called with the trained models, in the order of the recipe's seeds.
@@ -45,15 +45,16 @@ def train(
     digests = provenance.code_digest(provenance.closure(*code)), provenance.digest(data)
     shared = recipe.model_dump_json(exclude={"seeds"})
     conditions = " ".join([shared, str(runtime), torch.__version__, *digests])
-    progress = Progress(problem.training.steps * len(recipe.seeds))
+    progress = Progress(sum(one.training.steps * len(seeds) for one, seeds in problems))
     learners: dict[int, Learner] = {}
     stacks = [
-        recipe.seeds[i : i + models_per_stack]
-        for i in range(0, len(recipe.seeds), models_per_stack)
+        (problem, seeds[i : i + models_per_stack])
+        for problem, seeds in problems
+        for i in range(0, len(seeds), models_per_stack)
     ]
     with reserve(flags.checkpoints):
         while stacks:
-            seeds = stacks.pop(0)
+            problem, seeds = stacks.pop(0)
             folder = flags.checkpoints / f"{seeds[0]}x{len(seeds)}"
             checkpoints = Checkpoints(folder, f"{seeds} {conditions}", flags.checkpoint_every)
             try:
@@ -61,7 +62,7 @@ def train(
             except torch.OutOfMemoryError:
                 if len(seeds) == 1:
                     raise
-                stacks[:0] = _halves(seeds, runtime)
+                stacks[:0] = [(problem, half) for half in _halves(seeds, runtime)]
         write([learners[seed] for seed in recipe.seeds])
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began, progress.seconds)

@@ -15,17 +15,14 @@ def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
         Damaged: config.json or models.safetensors does not hold what it should.
     """
     path, weights = folder / "config.json", folder / "models.safetensors"
-    config = read(path, *Stack.model_fields, "vocab_size")
+    config = read(path, *Stack.model_fields)
     try:
-        vocab_size = int(config.pop("vocab_size"))
         stack = Stack(**config)
     except ValueError as e:  # pydantic's ValidationError is one
         raise damage(path, str(e)) from e
 
-    def build() -> Transformer:
-        return Transformer(stack.model, stack.norm, stack.placement, vocab_size)
-
-    models = load(weights, build)
+    sizes = (stack.model, stack.norm, stack.placement)  # and the characters of each model's text
+    models = load(weights, lambda of: Transformer(*sizes, len(of["token_embedding.weight"])))
     if list(models) != sorted(stack.seeds):
         raise damage(weights, f"it holds seeds {[*models]}, its config.json {stack.seeds}")
     return stack, models

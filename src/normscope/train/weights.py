@@ -1,6 +1,6 @@
 """Weights of trained models, and other tensors that are stored by seed and name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,12 +14,12 @@ Module = TypeVar("Module", bound=nn.Module)
 OTHERS = "it does not hold the models of its config.json"
 
 
-def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
+def load(weights: Path, build: Callable[[Mapping[str, Tensor]], Module]) -> dict[int, Module]:
     """Load the models of a job, by seed in ascending order and in evaluation mode.
 
     Args:
         weights: a safetensors file with names ``<seed>.<name>``.
-        build: makes a model of the shape that the file holds.
+        build: makes a model of the shape of these tensors.
 
     Raises:
         Damaged: the file is truncated, or holds other models.
@@ -27,10 +27,10 @@ def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
     models: dict[int, Module] = {}
     try:
         for seed, tensors in tensors_by_seed(weights).items():
-            models[seed] = build()
+            models[seed] = build(tensors)
             models[seed].load_state_dict(tensors)
             models[seed].eval()
-    except RuntimeError as e:
+    except (RuntimeError, KeyError) as e:
         raise damage(weights, f"{OTHERS}: {e}") from e
     return models
 

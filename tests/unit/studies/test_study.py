@@ -20,9 +20,9 @@ from normscope.config import load
 from normscope.errors import Explained
 from normscope.io import dataset
 from normscope.io.tables import as_declared, check, read_table, write_tables
+from normscope.io.texts import text_of
 from normscope.nn.arms import ARMS
 from normscope.pilot import read_project
-from normscope.studies.cells import text_of
 from normscope.studies.outcome import with_outcomes
 from normscope.studies.stage import declared_tables
 from normscope.studies.study import blocks

@@ -77,6 +77,24 @@ def test_seeds_are_trained_at_the_pilots_best_rate(tmp_path: Path, data: Path):
     assert not any(is_altered(out / name) for name in (*MODEL_FILES, PILOT))
 
 
+def test_every_model_learns_its_text(tmp_path: Path, data: Path):
+    other = dataset.encode("another alphabet, and fewer characters. " * 20)
+    (data / "other").mkdir()
+    for name, content in dataset.files(other).items():
+        (data / "other" / name).write_bytes(content)
+    seeds = {"seeds": [11, 111], "pilot_seeds": [101], "learning_rates": [0.01]}
+    both = run(tmp_path / "both", data, of_sweep(**seeds, texts=["dataset", "other"]))
+    losses = pd.read_csv(both / "metrics.csv").set_index("seed")["val_loss"]
+    trained = transformers(both)[1]
+    for seed, folder, text in ((11, data, DATA), (111, data / "other", other)):
+        alone = run(tmp_path / str(seed), folder, of_sweep(**seeds | {"seeds": [seed]}))
+        (loss,) = pd.read_csv(alone / "metrics.csv")["val_loss"]
+        assert loss == losses[seed]
+        assert trained[seed].token_embedding.num_embeddings == text.vocab_size
+    chosen = pd.read_csv(both / "pilot.csv")["val_loss"]
+    assert chosen.equals(pd.read_csv(tmp_path / "111/out/pilot.csv")["val_loss"])
+
+
 def test_a_rate_at_which_models_diverge_is_not_chosen(tmp_path: Path, data: Path):
     out = run(tmp_path, data, of_sweep(learning_rates=[0.01, 1e6], pilot_seeds=[1]))
     pilots = pd.read_csv(out / "pilot.csv")

@@ -145,7 +145,7 @@ KINDS = [
 def test_trained_models_and_their_recipe_come_back(tmp_path, stack):
     """By seed, in the order of numbers, each as it was and in evaluation mode."""
     trainer = train(stack)
-    config = stack.model_dump() | {"vocab_size": DATA.vocab_size, "threads": 1}
+    config = stack.model_dump() | {"threads": 1}
     write_models(tmp_path, trainer.learners, config)
     restored, models = transformers(tmp_path)
     assert restored == stack
@@ -220,7 +220,7 @@ def test_weights_of_other_seeds_are_named(folder, tmp_path, seeds):
 def test_a_config_with_a_missing_or_wrong_value_is_named_with_its_key(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
-    for key in [*Stack.model_fields, "vocab_size"]:
+    for key in Stack.model_fields:
         path.write_text(json.dumps({name: v for name, v in config.items() if name != key}))
         assert damage_message(folder, "config.json") == f"KeyError('{key}')"
     for key, value in (("placement", "sideways"), ("seeds", [-1])):

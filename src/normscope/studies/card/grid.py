@@ -1,6 +1,6 @@
 """The card's part of the configuration: norms and a budget, which decides everything else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from normscope.columns import Table
 from normscope.errors import suggest
+from normscope.io.texts import DATASET, TextName, text_of
 from normscope.io.yamlfile import read_yaml
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
@@ -28,18 +29,22 @@ from normscope.studies.study import MODEL_FILES, Settings, Stages, Study
 from normscope.train.recipe import Training, flops
 from normscope.train.schedule import PILOT, Sweep
 
-COMPARED = ("short", "long", "deep")  # regimes that are compared seed by seed
-PILOT_SEED, FIRST_SEED = 1, 11  # of the pilot models, and of those that are compared
+COMPARED = ("short", "long", "deep")  # regimes that answer the card's question
+# the first six are in four packages; those of pilot models, two, come after the tested ones
+TEXTS = f"""{DATASET} andersen mpmath proust prompt_toolkit woolf
+joyce celery huxley asyncssh wells networkx austen dvc""".split()
+TESTED = 12
+FIRST_SEED, PILOT_SEED = 11, 100 * TESTED + 1  # of the compared, and of the pilot models
 UNTRAINED = 6  # seeds of the untrained networks, as many as a verdict needs
-# nats: over seeds, differences of two norms that train about as well have a standard deviation of
-# 0.004 to 0.027 in evidence/main/chosen.csv
+# nats: over texts with one seed each, differences of norms that train about as well as LayerNorm
+# have a standard deviation of 0.011 to 0.036, most below 0.015, in evidence/norms/models.csv
 SPREAD = 0.015
 WIDTHS, ROUNDS = (64, 256, 1024, 4096), 15  # of the measurement of speed
 QUICK = ("demo", "5 min")  # budgets in which nothing is compiled, as a compiler takes a minute
 
 
 class Regime(Strict):
-    """How the norms of a card are trained, and with how many seeds."""
+    """How the norms of a card are trained, and how many models, of which each has the next text."""
 
     n_layer: PositiveInt = 2
     n_embd: PositiveInt = 64
@@ -50,6 +55,7 @@ class Regime(Strict):
     learning_rates: Annotated[list[Rate], NonEmpty, Distinct] = Field(default=[0.001, 0.003, 0.01])
     pilots: PositiveInt = 1
     seeds: PositiveInt = 2
+    texts: Sequence[TextName] = TEXTS
     others: list[ArmName] = Field(default=[REFERENCE])
 
     @property
@@ -141,15 +147,24 @@ class Card(Study):
             model=regime.model,
             training=regime.training,
             learning_rates=regime.learning_rates,
-            pilot_seeds=list(range(PILOT_SEED, PILOT_SEED + regime.pilots)),
-            seeds=list(range(FIRST_SEED, FIRST_SEED + regime.seeds)),
+            # each seed is in the hundred of its text, and the texts take turns
+            pilot_seeds=[PILOT_SEED + 100 * (i % 2) + i // 2 for i in range(regime.pilots)],
+            seeds=[FIRST_SEED + 100 * (i % TESTED) + i // TESTED for i in range(regime.seeds)],
+            texts=regime.texts,
         )
+
+    def job_texts(self) -> dict[str, list[str]]:
+        return {
+            name: [*dict.fromkeys(text_of(one.texts, s) for s in (*one.seeds, *one.pilot_seeds))]
+            for name, one in self.trainings().items()
+        }
 
     def probes(self) -> dict[str, NormProbe]:
         return {
             name: NormProbe(
                 norm=ARMS[cell.arm].norm,
                 windows=64,
+                texts=self.regimes[SWEPT].texts,
                 depths=[12, 48],
                 inits=["gpt2", "xavier"],
                 seeds=[*range(FIRST_SEED, FIRST_SEED + UNTRAINED)],
@@ -173,15 +188,17 @@ class Card(Study):
         )
 
     def tabulation(self, settings: Settings) -> CardTables:
-        return CardTables(jobs=self.cells(), level=settings.level)
+        texts = {name: regime.texts for name, regime in self.regimes.items()}
+        return CardTables(jobs=self.cells(), texts=texts, level=settings.level)
 
     def resolution(self) -> dict[str, float]:
         """The difference in nats to LayerNorm that each comparison finds with probability 0.9.
 
-        It assumes differences that scatter by ``SPREAD`` from seed to seed. NaN where the seeds are
+        It assumes differences that scatter by ``SPREAD`` from text to text. NaN where the texts are
         too few to decide anything.
         """
-        return {name: detectable(self.regimes[name].seeds, SPREAD) for name in COMPARED}
+        seeds = {name: self.regimes[name].seeds for name in COMPARED}
+        return {name: detectable(min(n, TESTED), SPREAD) for name, n in seeds.items()}
 
     def context(self) -> int:
         return max(regime.model.block_size for regime in self.regimes.values())

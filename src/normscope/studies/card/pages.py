@@ -11,7 +11,6 @@ import pandas as pd
 from normscope.errors import Explained
 from normscope.formats import (
     GENERAL,
-    INTEGER,
     PERCENT,
     SCIENTIFIC,
     SIGNIFICANT,
@@ -155,9 +154,10 @@ def headline(cards: Cards, norm: str) -> str:
     cells = select(cards.tables["compared"], regime=regime)
     is_at_edge = cells["at_edge"][cells["arm"].isin([norm, REFERENCE])].any()
     unlike = [one for one in others if outcome(one) != shown]
+    n = row["texts"]
     parts = [
         row["reads"] if shown in ("fails", "undecided") else "",
-        f"{DIFFERENCE.column.text(DIFFERENCE.cell(row))} nats, n = {row['pairs']}",
+        f"{DIFFERENCE.column.text(DIFFERENCE.cell(row))} nats, n = {n} text{'s' * (n != 1)}",
         "at the learning rates tried" if is_at_edge else "",
     ]
     return (
@@ -191,6 +191,8 @@ def page_words(cards: Cards, norm: str) -> dict[str, Any]:
         "budget": config.budget,
         "level": Number(cards.look.level, PERCENT),
         "models": Number(len(runs) + len(cards.tables["trials"]), GENERAL),
+        "texts": ", ".join(dict.fromkeys(runs["text"])),
+        "pilot_texts": ", ".join(dict.fromkeys(cards.tables["trials"]["text"])),
         "regimes": [
             {"name": condition(cards, {"regime": name}), **regime.model_dump()}
             | {"rates": ", ".join(f"{rate:g}" for rate in regime.learning_rates)}
@@ -206,7 +208,7 @@ def page_tables(cards: Cards, norm: str) -> dict[str, PageTable]:
     losses = cards.tables["compared"]
     compared = [
         field("condition", lambda row: condition(cards, row)),
-        *(DIFFERENCE, number("n", "pairs", INTEGER), text("result", "reads")),
+        *(DIFFERENCE, *fields_of(TABLES["compared"], "texts"), text("result", "reads")),
         setting("learning rate"),
     ]
     more = fields_of(TABLES["compared"], "failed", "mean", "resolved")

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.io import dataset
+from normscope.io.texts import text_folder, text_of
 from normscope.measure import properties
 from normscope.measure.derivatives import transposed_product
 from normscope.measure.hooks import norm_layers, passing
@@ -40,21 +41,24 @@ def probe(
     """The tables ``norm``, ``growth``, ``layers`` and ``outputs`` of a norm, or that of costs."""
     if isinstance(recipe, Costs):
         return {"speed": speed(recipe, device)}
-    data = dataset.read(inputs.corpus)
     stack, models = load_verified(inputs.models / inputs.name)
-    windows = validation_windows(data.val, stack.model.block_size, recipe.windows)
     layers: list[Row] = []
-    for seed in sorted(stack.seeds):
+    windows: dict[int, tuple[Tensor, Tensor]] = {}
+    for seed in stack.seeds:
+        data = dataset.read(text_folder(inputs.corpus, text_of(recipe.texts, seed)))
+        windows[seed] = validation_windows(data.val, stack.model.block_size, recipe.windows)
         torch.manual_seed(seed)
         start = Transformer(stack.model, stack.norm, stack.placement, data.vocab_size)
         states = {"start": start} | ({"trained": models[seed]} if seed in models else {})
         for state, model in states.items():
-            rows = through_norms(model, *windows, recipe.norm.is_token_wise)
+            rows = through_norms(model, *windows[seed], recipe.norm.is_token_wise)
             layers += [{"state": state, "seed": seed} | row for row in rows]
-    outputs = [{"seed": seed, **in_evaluation(model, windows[0])} for seed, model in models.items()]
+    outputs = [
+        {"seed": seed, **in_evaluation(model, windows[seed][0])} for seed, model in models.items()
+    ]
     return {
         "norm": pd.DataFrame([measure_alone(recipe, stack.model.n_embd)]),
-        "growth": pd.DataFrame(growth(recipe, windows, data.vocab_size)),
+        "growth": pd.DataFrame(growth(recipe, dataset.read(inputs.corpus))),
         "layers": pd.DataFrame(layers, columns=["state", "seed", "layer", *LAYER]),
         "outputs": pd.DataFrame(outputs, columns=["seed", *OUTPUT]),
     }
@@ -84,14 +88,15 @@ def measure_alone(recipe: NormProbe, d: int) -> Row:
     return row | {"large": large, "starts": near.starts}
 
 
-def growth(recipe: NormProbe, windows: tuple[Tensor, Tensor], vocab_size: int) -> Iterator[Row]:
+def growth(recipe: NormProbe, data: dataset.Dataset) -> Iterator[Row]:
     """Growth of the stream and of the gradient over the blocks of untrained networks."""
+    windows = validation_windows(data.val, CONTEXT, recipe.windows)
     tokens, targets = (part[:2] for part in windows)
     placement = "none" if recipe.norm.is_identity else "pre"
     for depth, init, seed in itertools.product(recipe.depths, recipe.inits, recipe.seeds):
         sizes = Model(n_layer=depth, n_head=2, n_embd=WIDTH, block_size=CONTEXT, init=init)
         torch.manual_seed(seed)
-        model = Transformer(sizes, recipe.norm, placement, vocab_size).double().train()
+        model = Transformer(sizes, recipe.norm, placement, data.vocab_size).double().train()
         rows, _ = signals(loss_of(model, tokens, targets), list(model.blocks))
         yield {
             "depth": depth,

@@ -1,7 +1,9 @@
 """Parameters of the jobs of a card. No torch."""
 
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
+from normscope.io.texts import TextName
 from normscope.nn.recipe import Init, Model, Norm
 from normscope.schema import Distinct, NonEmpty, PositiveFloat, PositiveInt, Seed, Strict
 from normscope.train.recipe import OnDevice
@@ -25,6 +27,7 @@ class NormProbe(OnDevice):
 
     Args:
         windows: Windows of validation text.
+        texts: What the models learned: each hundred of seeds has the next text.
         depths: Blocks of the untrained networks.
         inits: Their initializations.
         seeds: Their seeds.
@@ -32,6 +35,7 @@ class NormProbe(OnDevice):
 
     norm: Norm
     windows: PositiveInt
+    texts: Sequence[TextName]
     depths: list[PositiveInt]
     inits: list[Init]
     seeds: Annotated[list[Seed], NonEmpty, Distinct]
@@ -60,7 +64,8 @@ class Costs(OnDevice):
 
 
 class CardTables(Strict):
-    """What the tables of a card are made from."""
+    """What the tables of a card are made from; the texts are by regime."""
 
     jobs: dict[str, Cell]
+    texts: dict[str, Sequence[TextName]]
     level: float

@@ -15,6 +15,7 @@ from normscope.studies.columns import (
     NATS,
     PARAMETERS,
     SEED,
+    TEXT,
     VAL_LOSS,
     N,
 )
@@ -43,13 +44,13 @@ PASSED = {"range": SHARE, "format": PERCENT}
 TABLES = {
     "trials": Table(
         "one pilot model",
-        (ARM, REGIME, LEARNING_RATE, SEED, VAL_LOSS, CAPPED_LOSS, FAILED),
+        (ARM, REGIME, LEARNING_RATE, SEED, TEXT, VAL_LOSS, CAPPED_LOSS, FAILED),
         "normscope.train.job.Job.run",
     ),
     "runs": Table(
         "one trained model at the learning rate that the pilot chose",
         (
-            *(ARM, REGIME, SEED),
+            *(ARM, REGIME, SEED, TEXT),
             Column("learning_rate", "the pilot's best", format=GENERAL, title="learning rate"),
             *(AT_EDGE, VAL_LOSS, DIVERGED_AT, PARAMETERS, CAPPED_LOSS, FAILED),
         ),
@@ -62,17 +63,17 @@ TABLES = {
             Column("rate", "learning rate", format=GENERAL, title="learning rate"),
             AT_EDGE,
             *MEAN_LOSS,
-            count("pairs", "seeds shared with LayerNorm"),
+            count("texts", "texts with models of both norms"),
             *estimate(
                 "difference",
-                "mean difference to LayerNorm with the same seed",
+                "mean difference to LayerNorm with the same text and seed",
                 title="minus LayerNorm",
                 unit="nats",
                 format=SIGNED,
             ),
             Column(
                 "resolved",
-                "smallest difference that as many pairs would find with a probability of 0.9, by "
+                "smallest difference that as many texts would find with a probability of 0.9, by "
                 "the spread of these differences",
                 **NATS,
             ),

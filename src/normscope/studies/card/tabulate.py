@@ -7,14 +7,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.statistics.levels import FEWEST
-from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.power import detectable
 from normscope.statistics.summary import describe, paired_difference, select, split
 from normscope.studies.card.recipe import EVAL_TOKENS, REFERENCE, SWEPT, CardTables
 from normscope.studies.card.tables import NEAR, PROBED, TABLES
+from normscope.studies.outcome import with_outcomes
 from normscope.studies.stage import TableInputs
 from normscope.train.schedule import PILOT, least
 
@@ -38,13 +37,12 @@ def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
 def models(recipe: CardTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The pilot models, and the models at the rates that these chose, with their outcomes."""
     keys: dict[str, Mapping[str, object]] = {n: cell._asdict() for n, cell in recipe.jobs.items()}
-    data = dataset.read(inputs.corpus)
-    unigram = unigram_loss(data.train, data.val[1:EVAL_TOKENS], data.vocab_size)
+    of_text = (inputs.corpus, recipe.texts, dict.fromkeys(recipe.texts, EVAL_TOKENS), "regime")
     pilots = collect(inputs.models, PILOT, keys)
     diverged = pd.Series(np.where(pilots["val_loss"].isna(), 0.0, math.nan), index=pilots.index)
-    trials = with_outcome(pilots.assign(diverged_at=diverged), data.vocab_size, unigram)
+    trials = with_outcomes(pilots.assign(diverged_at=diverged), *of_text)
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
-    runs = with_outcome(runs, data.vocab_size, unigram).merge(best_rates(pilots), on=CELL)
+    runs = with_outcomes(runs, *of_text).merge(best_rates(pilots), on=CELL)
     return trials[TABLES["trials"].names], runs[TABLES["runs"].names]
 
 
@@ -66,18 +64,20 @@ def by_rate(models: pd.DataFrame) -> pd.Series:
 
 
 def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
-    """One row per norm and regime: its loss, and the difference to LayerNorm's, seed by seed."""
+    """One row per norm and regime: its loss, and the difference to LayerNorm's, over texts."""
     rows = []
     for cell, models in split(runs, CELL):
-        loss = models.set_index("seed")["capped_loss"]
-        reference = select(runs, arm=REFERENCE, regime=cell["regime"])
-        pairs = (loss - reference.set_index("seed")["capped_loss"]).dropna()
-        row = {**cell, **describe(loss, recipe.level), "failed": int(models["failed"].sum())}
+        base = select(runs, arm=REFERENCE, regime=cell["regime"]).set_index("seed")["capped_loss"]
+        units = models.assign(above=models["capped_loss"] - models["seed"].map(base))
+        means = units.groupby("text")[["capped_loss", "above"]].mean()
+        above = means["above"].dropna()
+        row = {**cell, **describe(means["capped_loss"], recipe.level), "n": len(models)}
+        row |= {"failed": int(models["failed"].sum()), "texts": len(above)}
         row |= {"rate": models["learning_rate"].iloc[0], "at_edge": models["at_edge"].iloc[0]}
-        row |= {"pairs": len(pairs), "reads": "the reference"}
+        row["reads"] = "the reference"
         if cell["arm"] != REFERENCE:
-            row |= paired_difference(pairs, recipe.level)
-            row["resolved"] = detectable(len(pairs), float(pairs.std()), 1 - recipe.level)
+            row |= paired_difference(above, recipe.level)
+            row["resolved"] = detectable(len(above), float(above.std()), 1 - recipe.level)
             row["reads"] = reading(row)
         rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["compared"].names)
@@ -91,7 +91,7 @@ def outcome(row: Mapping[str, Any]) -> Outcome:
     low, high = row["difference_low"], row["difference_high"]
     if row["failed"]:
         return "fails"
-    if row["pairs"] < FEWEST:
+    if row["texts"] < FEWEST:
         return "undecided"
     if low > -RELEVANT and high < RELEVANT:
         return "same"
@@ -102,8 +102,8 @@ def reading(row: Mapping[str, Any]) -> str:
     """What a row of table compared shows, in words."""
     if row["failed"]:
         return f"{row['failed']:.0f} of {row['n']:.0f} models fail"
-    if row["pairs"] < FEWEST:
-        return f"{row['pairs']:.0f} seeds decide nothing"
+    if row["texts"] < FEWEST:
+        return "too few texts"
     shown = outcome(row)
     return f"same, within {RELEVANT} nats" if shown == "same" else shown
 

@@ -59,7 +59,7 @@ def measure(folder: Path, directions: int, device: torch.device) -> Iterator[tup
     """Every model of a job: its seed, and its rows by table."""
     stack = RecallStack(**stored.read(folder / "config.json", *RecallStack.model_fields))
     weights = folder / "models.safetensors"
-    models = load(weights, lambda: RecallModel(stack.task, stack.norm))  # in evaluation mode
+    models = load(weights, lambda _: RecallModel(stack.task, stack.norm))  # in evaluation mode
     task, training = stack.task, stack.training
     limit = stability_limit(training.learning_rate, training.beta1)
     moments = tensors_by_seed(folder / "moments.safetensors")

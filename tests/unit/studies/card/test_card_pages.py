@@ -52,7 +52,7 @@ def table(declared: Table, random: np.random.Generator) -> pd.DataFrame:
 
 def value(column: Column, row: dict[str, Any], random: np.random.Generator) -> Any:
     if column.kind is str:
-        texts = {"nearest": "dyt", "reads": "undecided"}
+        texts = {"nearest": "dyt", "reads": "undecided", "text": f"text_{row.get('seed')}"}
         is_reference = column.name == "reads" and row["arm"] == REFERENCE
         return "the reference" if is_reference else texts[column.name]
     if column.kind is float:

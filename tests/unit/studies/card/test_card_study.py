@@ -2,9 +2,11 @@
 
 import math
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import stored_models
@@ -13,10 +15,12 @@ from pydantic import ValidationError
 from recipes import recipe as stack_of
 
 from normscope.custom_arms import name_card_norms
+from normscope.io.texts import DATASET, text_of
 from normscope.nn.arms import Row, add
 from normscope.nn.recipe import Custom, Norm
 from normscope.pages.drawing import Look
 from normscope.statistics.levels import FEWEST
+from normscope.statistics.summary import select
 from normscope.studies.card import pages, tabulate
 from normscope.studies.card.grid import COMPARED, UNTRAINED, Card, Regime, budgets
 from normscope.studies.card.probe import measure_alone, probe
@@ -40,6 +44,7 @@ def models(losses: dict[tuple[str, str], float], failed: int = 0) -> pd.DataFram
             "arm": arm,
             "regime": regime,
             "seed": seed,
+            "text": f"text_{i}",
             "learning_rate": 0.01,
             "at_edge": False,
             "capped_loss": loss + (0 if arm == "layernorm" else noise),
@@ -72,7 +77,7 @@ def test_readings_of_a_difference(difference: float, failed: int, reads: str):
 def test_few_or_scattered_models_decide_nothing():
     runs = models({("layernorm", "short"): 2.0, ("dyt", "short"): 2.3})
     few = tabulate.compare(runs[runs["seed"] < 16], recipe()).set_index("arm")
-    assert few.loc["dyt", "reads"] == "5 seeds decide nothing"
+    assert few.loc["dyt", "reads"] == "too few texts"
     assert math.isnan(few.loc["dyt", "resolved"])  # pyright: ignore[reportArgumentType]
     scattered = runs.assign(capped_loss=runs["capped_loss"] + 5 * (runs["seed"] % 2))
     scattered.loc[scattered["arm"] == "layernorm", "capped_loss"] = 4.5
@@ -80,17 +85,27 @@ def test_few_or_scattered_models_decide_nothing():
     assert wide.loc["dyt", "reads"] == "undecided"
 
 
+def test_the_seeds_of_a_text_are_one_unit():
+    runs = models({("layernorm", "short"): 2.0, ("dyt", "short"): 2.3})
+    twice = pd.concat([runs, runs.assign(seed=runs["seed"] + 50)])
+    twice["capped_loss"] += (twice["arm"] == "dyt") * np.where(twice["seed"] > 50, 0.1, -0.1)
+    once, both = (select(tabulate.compare(one, recipe()), arm="dyt") for one in (runs, twice))
+    shared = ["texts", "difference", "difference_low", "difference_high", "resolved", "reads"]
+    pd.testing.assert_frame_equal(both[shared], once[shared])
+    assert [*once["n"], *both["n"]] == [8, 16]
+
+
 @pytest.mark.parametrize(
     ("losses", "failed", "start", "end"),
     [
-        ((2.0, 2.0, 2.0), 0, "DyT trains as well as LayerNorm here", "nats, n = 8"),
-        ((2.3, 2.3, 2.3), 0, "DyT trains worse than LayerNorm here", "nats, n = 8"),
-        ((1.7, 1.7, 1.7), 8, "DyT trains less reliably than LayerNorm here", "nats, n = 8"),
+        ((2.0, 2.0, 2.0), 0, "DyT trains as well as LayerNorm here", "nats, n = 8 texts"),
+        ((2.3, 2.3, 2.3), 0, "DyT trains worse than LayerNorm here", "nats, n = 8 texts"),
+        ((1.7, 1.7, 1.7), 8, "DyT trains less reliably than LayerNorm here", "nats, n = 8 texts"),
         (
             (2.3, 1.7, 2.3),
             0,
             "DyT trains better than LayerNorm after 1,000 steps: −0.300 ",
-            "nats, n = 8; 300 steps: worse; 4 blocks: worse",
+            "nats, n = 8 texts; 300 steps: worse; 4 blocks: worse",
         ),
     ],
 )
@@ -124,7 +139,7 @@ def test_a_backward_pass_that_is_no_derivative_is_named(
     add(Row("mine", "Mine", "n.py:N", {"statistic": "custom", "custom": custom.model_dump()}))
     rows = {(arm, regime): 2.0 for arm in ("layernorm", "mine") for regime in COMPARED}
     tables = {"compared": tabulate.compare(models(rows), recipe())}
-    tables |= {"runs": pd.DataFrame({"parameters": [1]}), "trials": pd.DataFrame()}
+    tables["runs"] = tables["trials"] = pd.DataFrame({"parameters": [1], "text": [DATASET]})
     cards = pages.Cards(Card(norm=["mine"]), tables, pd.DataFrame(), LOOK, {})
     assert pages.page_words(cards, "mine")["inexact"] != is_exact
 
@@ -172,9 +187,17 @@ def test_budgets_can_decide_what_they_compare():
         resolved = Card(norm=["dyt"], budget=name).resolution()
         assert {*COMPARED} <= {*regimes}
         assert name == "demo" or all(nats < 0.05 for nats in resolved.values())
-        assert all(
-            not set(range(1, 1 + r.pilots)) & {*range(11, 11 + r.seeds)} for r in regimes.values()
-        )
+        config = Card(norm=["dyt"], budget=name)
+        # the folder of the default text, which comes first, has those of the others
+        assert all(texts[0] == DATASET for texts in config.job_texts().values())
+        for sweep in config.trainings().values():
+            assert not {*sweep.seeds} & {*sweep.pilot_seeds}
+            tested, piloted = (
+                Counter(text_of(sweep.texts, seed) for seed in seeds)
+                for seeds in (sweep.seeds, sweep.pilot_seeds)
+            )
+            assert len({*tested.values()}) == 1  # as many models of each text
+            assert name == "demo" or not tested.keys() & piloted.keys()
     assert Regime().training.learning_rate == 0.001
     assert UNTRAINED >= FEWEST
 
@@ -224,7 +247,9 @@ def test_classes_become_arms():
 def test_models_that_diverged_count_at_their_start_alone(losses, sound, tmp_path: Path, data: Path):
     stack = stack_of("dyt", "pre", seeds=[1, 2])
     stored_models.write(tmp_path / "models", stack, losses)
-    measured = NormProbe(norm=stack.norm, windows=2, depths=[3], inits=["gpt2"], seeds=[3])
+    measured = NormProbe(
+        norm=stack.norm, texts=[DATASET], windows=2, depths=[3], inits=["gpt2"], seeds=[3]
+    )
     inputs = ProbeInputs(models=tmp_path, name="models", data=data)
     tables = probe(measured, inputs, torch.device("cpu"))
     layers = tables["layers"].groupby("state")["seed"].unique().map(sorted).to_dict()
@@ -249,7 +274,7 @@ def test_a_norm_whose_output_is_zero_at_the_start_is_measured_with_other_gains(
     custom = Custom(name="n.py:N", folder=str(tmp_path), code="0")
     measured = NormProbe(
         norm=Norm(statistic="custom", custom=custom),
-        **{"windows": 2, "depths": [3], "inits": ["gpt2"], "seeds": [3]},
+        **{"texts": [DATASET], "windows": 2, "depths": [3], "inits": ["gpt2"], "seeds": [3]},
     )
     row = measure_alone(measured, 32)
     assert row["scale"] == pytest.approx(scale, abs=1e-9, nan_ok=True)

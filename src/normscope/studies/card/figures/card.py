@@ -25,7 +25,7 @@ SHIFT = 0.13  # octaves per arm, by which arms are dodged
 def differences(
     axis: Axes, runs: pd.DataFrame, compared: pd.DataFrame, names: Mapping[str, str]
 ) -> None:
-    """A row per norm and regime: every seed, and the mean with its interval."""
+    """A row per norm and regime: every text, and the mean with its interval."""
     reference = select(compared, reads="the reference")["arm"].iloc[0]
     rows = compared[compared["difference"].notna()].to_dict("records")
     ends = [-LEAST, LEAST]
@@ -33,7 +33,7 @@ def differences(
         look = arm_look(row["arm"]) | {"linestyle": "", "mfc": "none", "markersize": 3}
         of_regime = select(runs, regime=row["regime"])
         loss, base = (
-            select(of_regime, arm=arm).set_index("seed")["capped_loss"]
+            select(of_regime, arm=arm).groupby("text")["capped_loss"].mean()
             for arm in (row["arm"], reference)
         )
         above = (loss - base).dropna()
@@ -95,9 +95,9 @@ def draw(
     rates(axes[0, 1], select(trials, regime=SWEPT))
     arms = style.legend_handles([axes[0, 1]])  # on top, where a page shows it without scrolling
     figure.legend([*arms.values()], [*arms], loc="outside upper center", ncols=len(arms))
-    n = compared.groupby("regime", sort=False)["n"].max()
+    n = compared.groupby("regime", sort=False)["texts"].max()
     sizes = ", ".join(f"{names[str(name)]} {count}" for name, count in n.items())
     return figure, (
-        f"n of each norm: {sizes}. Bars: {look.level:.0%} t intervals over pairs. Between "
-        "the dotted lines, a difference counts as none. Right: pilot models."
+        f"Texts: {sizes}. Bars: {look.level:.0%} t intervals over texts. Between the dotted "
+        "lines, a difference counts as none. Right: pilot models."
     )
