@@ -62,5 +62,5 @@ def test_an_answer_that_the_evidence_no_longer_supports_is_an_error():
     kept = README["read"](ROOT / "evidence/claims.json")
     findings = README["load_findings"](ROOT / "data/findings.yaml", kept.statements)
     empty = [one.model_copy(update={"results": {}}) for one in kept.verdicts]
-    with pytest.raises(ValueError, match=r"^needed: It helps; .* is now "):
+    with pytest.raises(ValueError, match=r"^needed: A norm helps; .* is now "):
         README["answer_table"](kept.model_copy(update={"verdicts": empty}), findings)
