@@ -269,8 +269,8 @@ def judge(config: Config, flags: Flags) -> None:
     now.write(path)
     for key, one in now.by_key.items():
         if key not in before or one.word != before[key].word:
-            found = f"{effect_of(one)} (n = {one.main.n}); " * bool(one.main.n) + why(one)
-            print(f"{key}: {one.word}: {found}")
+            reason = f"{effect_of(one)} (n = {one.main.n}); " * bool(one.main.n) + why(one)
+            print(f"{key}: {one.word}: {reason}")
 
 
 def main() -> None:

@@ -53,8 +53,8 @@ def fold_checkpoint(source: Path, out: Path) -> str:
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         part = Path(folder, "made")
-        made: Any = folded.model
-        made.save_pretrained(part)
+        without_gains: Any = folded.model
+        without_gains.save_pretrained(part)
         for path in (path for pattern in TEXT for path in source.glob(pattern)):
             if not path.name.endswith(".index.json") and not (part / path.name).exists():
                 shutil.copy(path, part)

@@ -74,17 +74,15 @@ def compare(
             default ``learning_rate``, if there is one.
 
     Raises:
-        Explained: the file or a column is missing, a cell is empty, a value is not a finite number,
-            a unit occurs twice, two levels share fewer than two units, or their differences
-            are all the same.
+        Explained: the file or a column is missing, a cell is empty, a value is no finite number, a
+            unit occurs twice, or two levels share fewer than two units or differ by one constant.
     """
     if not 0 < margin < math.inf:
         raise Explained(f"margin is {margin!r}: give a finite number above 0")
-    given = _read(runs)
-    rate = RATE if rate is None and RATE in given else rate
+    runs = _read(runs)
+    rate = RATE if rate is None and RATE in runs else rate
     columns = {"by": by, "text": text, "unit": unit, "value": value, "rate": rate}
-    names = {role: name for role, name in columns.items() if name is not None}
-    rows = _rows(given, names)
+    rows = _rows(runs, {role: name for role, name in columns.items() if name is not None})
     first, *others = _levels(rows, by, baseline)
     pairing = f"paired by {unit}" + f", averaged per {text}" * bool(text)
     table = []

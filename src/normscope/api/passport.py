@@ -108,10 +108,10 @@ def norms(model: nn.Module, tokens: Tensor | None = None) -> Passport:
         model = copy.deepcopy(model).float()
     elif any(p.is_inference() for p in model.parameters()):  # of which autograd makes no graph
         model = copy.deepcopy(model)
-    found = find_norms(model)
+    modules = find_norms(model)
     exact = InFloat64() if torch.float64 in types else nullcontext()
     with evaluating(model), exact:
-        rows = inventory(model, found, split(tokens), partial(logits, model))
+        rows = inventory(model, modules, split(tokens), partial(logits, model))
         table = pd.DataFrame(rows, columns=COLUMNS)
         last = _last_hidden_state(model, table, tokens[:1])
     says = (_placement(table), last, _fold(table), _unusual(table), _unknown(table))
@@ -135,7 +135,7 @@ def reasons(table: pd.DataFrame) -> dict[str, list[str]]:
     return {group["problem"].iloc[0]: list(group["norm"]) for _, group in groups}
 
 
-def _placed(table: pd.DataFrame, *words: str) -> list[str]:
+def _norms_at(table: pd.DataFrame, *words: str) -> list[str]:
     """The norms whose place has one of these words."""
     is_there = table["place"].str.contains("|".join(words), na=False)
     return list(table["norm"][is_there])
@@ -143,7 +143,7 @@ def _placed(table: pd.DataFrame, *words: str) -> list[str]:
 
 def _placement(table: pd.DataFrame) -> str:
     before, after, sums, roles, final = (
-        _placed(table, *words)
+        _norms_at(table, *words)
         for words in ([BEFORE], [AFTER], [AFTER_SUM], [QUERIES, KEYS], [FINAL])
     )
     parts = []
@@ -167,7 +167,7 @@ def _placement(table: pd.DataFrame) -> str:
 
 def _last_hidden_state(model: nn.Module, table: pd.DataFrame, tokens: Tensor) -> str | None:
     """Where the last hidden state that a model of transformers returns comes from."""
-    final = _placed(table, FINAL)
+    final = _norms_at(table, FINAL)
     if not final or not hasattr(getattr(model, "config", None), "output_hidden_states"):
         return None
     seen: dict[str, Tensor | None] = {}
@@ -199,8 +199,7 @@ def _fold(table: pd.DataFrame) -> str:
         f"a fold would move the gains of {len(folds)} of {len(table)} norms into linear layers "
         "without a change of a logit" + (f", {biases} with new biases" * bool(biases))
     ]
-    found = reasons(stays).items()
-    parts += [f"{some(names)} would stay: {problem}" for problem, names in found]
+    parts += [f"{some(names)} would stay: {why}" for why, names in reasons(stays).items()]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -210,7 +209,7 @@ def _unusual(table: pd.DataFrame) -> str | None:
     share = table["eps"] / table["sigma"] ** 2
     times = table["sigma_first"] / table["sigma"]
     is_cancelled = table["cancelled_by"].map(bool)
-    found = (
+    signs = (
         (share > LARGE_EPS, share, "eps is up to {:.2g} of sigma^2 in {}"),
         (table["eps"] < TINY_EPS, table["eps"], "eps is {:.2g} in {}"),
         (gain == 0, gain, "the gain is {:.0f} in {}"),
@@ -221,7 +220,7 @@ def _unusual(table: pd.DataFrame) -> str | None:
     )
     texts = [
         text.format(value[where].max(), some(list(table["norm"][where])))
-        for where, value, text in found
+        for where, value, text in signs
         if where.any()
     ]
     return f"Unusual: {'; '.join(texts)}." if texts else None

@@ -130,9 +130,9 @@ def load_tokenizer(directory: Path, config: Any, vocabulary: str | None) -> Any:
                 f"the vocabulary has {len(words)} distinct tokens, and the model in {directory} "
                 f"has {size}: correct its key vocabulary"
             )
-        made = Tokenizer(WordLevel(words))
-        made.pre_tokenizer = WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
-        return PreTrainedTokenizerFast(tokenizer_object=made)
+        splitter = Tokenizer(WordLevel(words))
+        splitter.pre_tokenizer = WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
+        return PreTrainedTokenizerFast(tokenizer_object=splitter)
     if not any((directory / name).is_file() for name in VOCABULARIES):
         # for some models transformers would make up an empty tokenizer
         raise Explained(

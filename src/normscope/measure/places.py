@@ -101,9 +101,10 @@ class Places:
 
     def _operations(self, call: Call) -> set[Node]:
         """The operations between the input and the output of a norm."""
-        found = {one for one, _ in _walk(call.y, self._inputs, lambda one: one != call.x)}
-        found |= {call.y}
-        return {one for one, _ in _walk(call.x, self._users, found.__contains__) if one in found}
+        before = {node for node, _ in _walk(call.y, self._inputs, lambda node: node != call.x)}
+        before |= {call.y}
+        after = _walk(call.x, self._users, before.__contains__)
+        return {node for node, _ in after if node in before}
 
     def _trace(self) -> None:
         """Find the residual sums, from the embedding to the logits."""
@@ -139,8 +140,8 @@ class Places:
 
     def find(self, norm: str) -> str | None:
         """The place of a norm; None if it is not known, several if its calls differ."""
-        found = {self._place(call): None for call in self._calls if call.norm == norm}
-        return None if None in found or not found else " and ".join(map(str, found))
+        places = {self._place(call): None for call in self._calls if call.norm == norm}
+        return None if None in places or not places else " and ".join(map(str, places))
 
     def _place(self, call: Call) -> str | None:
         ends = self._ends(call)
@@ -245,8 +246,8 @@ def _depends(node: Node, source: Node) -> bool:
     """
     if node == source:
         return True
-    made = _metadata(node)
-    weights = torch.ones(made.shape, dtype=made.dtype, device=made.device)
+    like = _metadata(node)
+    weights = torch.ones(like.shape, dtype=like.dtype, device=like.device)
     edges = GradientEdge(*node), GradientEdge(*source)
     try:
         (slope,) = torch.autograd.grad(*edges, weights, retain_graph=True, allow_unused=True)
@@ -284,6 +285,6 @@ def _graph(end: Node) -> dict[Node, list[Node]]:
             continue
         left.pop()
         if node not in inputs:
-            found = [one for one in _data(node) if inputs[one] is not None]
-            inputs[node] = found if found or _name(node) == "Embedding" else None
-    return {node: found for node, found in inputs.items() if found is not None}
+            sources = [one for one in _data(node) if inputs[one] is not None]
+            inputs[node] = sources if sources or _name(node) == "Embedding" else None
+    return {node: sources for node, sources in inputs.items() if sources is not None}
